@@ -39,11 +39,11 @@ use std::time::Duration;
 
 use glam::DVec3;
 use weft_io::Show as _;
-use weftwork::collide::body::BodySurface;
+use weftwork::collide::bodies::BodySurface;
 use weftwork::collide::candidates::{self, Tree};
 use weftwork::collide::contact::PairKind;
 use weftwork::collide::{
-    Body, BodyMotion, Bvh, ClothSurface, Contact, Geometry, Kdop, Kdop18, Snapshot, TestRun,
+    BodyMotion, Bvh, ClothSurface, Collider, Contact, Geometry, Kdop, Kdop18, Snapshot, TestRun,
     Volumes,
 };
 use weftwork::mesh::TriMesh;
@@ -85,7 +85,7 @@ struct Scene {
     h: f64,
     surface: ClothSurface,
     culled: ClothSurface,
-    body: Vec<Body>,
+    body: Vec<Collider>,
     motions: [BodyMotion; 1],
 }
 
@@ -108,7 +108,7 @@ impl Scene {
             h,
             culled: surface.clone().with_culling(h),
             surface,
-            body: vec![Body::Triangles(Box::new(BodySurface::new(&ball, 0.0)))],
+            body: vec![Collider::Triangles(Box::new(BodySurface::new(&ball, 0.0)))],
             motions: [BodyMotion::constant(DVec3::ZERO)],
             crumpled,
             draped,

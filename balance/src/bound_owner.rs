@@ -26,9 +26,9 @@ impl BoundOwners {
         let ranks = ownership.ranks();
         let patches = ownership.patches(ranks - 1).end;
         let assigned = |patch: usize| assignment?.tests_whole_first(patch as u32);
-        let seer =
+        let owner =
             |patch: usize| assigned(patch).unwrap_or_else(|| ownership.rank_of_patch(patch)) as u32;
-        let of: Vec<u32> = (0..patches).map(seer).collect();
+        let of: Vec<u32> = (0..patches).map(owner).collect();
         let mut patches: Vec<usize> = (0..patches).collect();
         patches.sort_by_key(|&patch| of[patch]);
         let begin = |rank: usize| patches.partition_point(|&patch| (of[patch] as usize) < rank);

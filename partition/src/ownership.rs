@@ -138,6 +138,18 @@ impl Ownership {
         }
     }
 
+    /// The number of patches whose pair with a patch has that one as its
+    /// [home](Self::patch_of_pair), among so many.
+    ///
+    /// # Panics
+    /// There is no such patch.
+    #[must_use]
+    pub fn pairs_at(patch: usize, patches: usize) -> usize {
+        assert!(patch < patches, "patch {patch} of {patches}");
+        // Every second one of those with higher numbers, and of those with lower ones.
+        (patches - 1 - patch) / 2 + patch.div_ceil(2)
+    }
+
     /// The rank at which what concerns two patches is done.
     #[must_use]
     pub fn rank_of_pair(&self, low: usize, high: usize) -> usize {
@@ -189,6 +201,19 @@ pub(crate) mod tests {
         let vertices: u32 = weights.iter().sum();
         let weights64 = weights.iter().map(|&weight| u64::from(weight)).collect();
         PatchTree::from_numbering((0..vertices).collect(), weights, weights64).unwrap()
+    }
+
+    #[test]
+    fn every_pair_of_patches_is_counted_at_its_home() {
+        for patches in 1..20 {
+            for patch in 0..patches {
+                let pairs = (0..patches).filter(|&other| other != patch);
+                let home =
+                    |other: usize| Ownership::patch_of_pair(patch.min(other), patch.max(other));
+                let counted = pairs.filter(|&other| home(other) == patch).count();
+                assert_eq!(Ownership::pairs_at(patch, patches), counted);
+            }
+        }
     }
 
     #[test]

@@ -1,22 +1,24 @@
-//! Counting crossings: edges that pass through triangles, of cloth with itself and of cloth with bodies.
+//! Crossings: edges that pass through triangles, of cloth with itself and of cloth with bodies.
 //!
-//! A frame without crossings is one in which cloth cuts neither through itself nor through a body made of triangles. On
-//! which side of a plane a point lies is the sign of a determinant, which is told exactly \[She97\]: first with an error
-//! bound, and where that leaves a doubt with as many digits as it takes. So a crossing is one whatever the rounding, for
-//! the positions that a frame holds. Features that only touch do not cross.
+//! A frame without crossings is one in which cloth cuts neither through itself nor through a body
+//! made of triangles. On which side of a plane a point lies is the sign of a determinant, which is
+//! told exactly \[She97\]: first with an error bound, and where that leaves a doubt with as many
+//! digits as it takes. So a crossing is one whatever the rounding, for the positions that a frame
+//! holds. Features that only touch do not cross.
 //!
-//! * \[She97\] Shewchuk: Adaptive precision floating-point arithmetic and fast robust geometric predicates.
+//! * \[She97\] Shewchuk: Adaptive precision floating-point arithmetic and fast robust geometric
+//!   predicates.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use glam::DVec3;
 
-use super::body::{Analytic, BodySurface};
-use super::body_motion::Pose;
-use super::bvh::{Bvh, Node};
-use super::kdop::Kdop18;
-use super::surface::Surface;
+use crate::collide::bodies::body_motion::Pose;
+use crate::collide::bodies::collider::{Analytic, BodySurface};
+use crate::collide::bvh::kdop::Kdop18;
+use crate::collide::bvh::tree::{Bvh, Node};
+use crate::collide::surface::Surface;
 
 /// An edge (its two vertices) and a triangle (its number) that cross.
 pub type Crossing = ([u32; 2], u32);
@@ -40,7 +42,7 @@ pub enum Audited<'a> {
     Formula(Analytic, Pose),
 }
 
-/// What is found of cloth and a body.
+/// The crossings of cloth and a body, or the vertices that are inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Met {
     /// Pairs of the cloth, which is the first, and of the triangles of the body.
@@ -50,7 +52,7 @@ pub enum Met {
 }
 
 impl Audited<'_> {
-    /// What crosses the body of cloth, or is inside it.
+    /// The parts of cloth that cross the body, or are inside it.
     #[must_use]
     pub fn meet(&self, cloth: &Skin<'_>) -> Met {
         match self {
@@ -64,7 +66,7 @@ impl Audited<'_> {
     }
 }
 
-/// What crosses of two surfaces.
+/// The crossings of two surfaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Between {
     /// Edges of the first that pass through triangles of the second, ascending.
@@ -80,18 +82,19 @@ impl Between {
         self.through_second.len() + self.through_first.len()
     }
 
-    /// Adds what takes part of the first surface.
+    /// Adds the parts of the first surface that take part.
     pub fn mark_first(&self, part: &mut Part) {
         part.mark(&self.through_second, &self.through_first);
     }
 
-    /// Adds what takes part of the second surface.
+    /// Adds the parts of the second surface that take part.
     pub fn mark_second(&self, part: &mut Part) {
         part.mark(&self.through_first, &self.through_second);
     }
 }
 
-/// What of one surface takes part in crossings: edges, triangles, and vertices inside bodies.
+/// The parts of one surface that take part in crossings: edges, triangles, and vertices inside
+/// bodies.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     edges: BTreeSet<[u32; 2]>,
@@ -251,7 +254,8 @@ impl<'a> Skin<'a> {
         between
     }
 
-    /// Appends the edges that a triangle owns, of those asked for, which pass through a face of a surface.
+    /// Appends the edges that a triangle owns, of those asked for, which pass through a face of a
+    /// surface.
     fn pierce(
         &self,
         owner: u32,
@@ -286,8 +290,9 @@ fn passes_through([p, q]: [DVec3; 2], [a, b, c]: [DVec3; 3]) -> bool {
     turns.iter().all(|t| *t > 0.0) || turns.iter().all(|t| *t < 0.0)
 }
 
-/// A number with the sign of the determinant of `b - a`, `c - a` and `d - a`, or its negative for all points alike.
-pub(super) fn side(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> f64 {
+/// A number with the sign of the determinant of `b - a`, `c - a` and `d - a`, or its negative for
+/// all points alike.
+pub(in crate::collide) fn side(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> f64 {
     let [a, b, c, d] = [a, b, c, d].map(|DVec3 { x, y, z }| robust::Coord3D { x, y, z });
     robust::orient3d(a, b, c, d)
 }
@@ -296,8 +301,8 @@ pub(super) fn side(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::body_motion::BodyMotion;
     use super::*;
+    use crate::collide::bodies::body_motion::BodyMotion;
     use crate::mesh::{TriMesh, grid, icosphere};
 
     #[test]
@@ -330,7 +335,7 @@ mod tests {
         assert!(crossings(&x, &triangles).is_empty());
     }
 
-    /// The same in whole numbers, which are exact.
+    /// Tells exactly, in whole numbers, whether an edge crosses a triangle.
     fn crosses_exactly(x: &[[i128; 3]], ends: [u32; 2], corners: [u32; 3]) -> bool {
         let side = |points: [u32; 4]| {
             let [a, b, c, d] = points.map(|v| x[v as usize]);
@@ -410,7 +415,8 @@ mod tests {
             prop_assert_eq!(one.crossings_with(&two), expected);
         }
 
-        /// A sheet through a ball that turns, whose tree is that of its contacts, against all pairs.
+        /// A sheet through a ball that turns, whose tree is that of its contacts, against all
+        /// pairs.
         #[test]
         fn cloth_and_a_body_that_moves_cross_as_all_pairs_do(
             height in -0.12f64..0.12, tilt in -1.0f64..1.0, time in 0.0f64..3.0,

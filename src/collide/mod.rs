@@ -1,56 +1,49 @@
 //! Collision detection: what comes close to what, within one time step.
 //!
-//! In: positions and velocities of all cloth vertices ([`Snapshot`]). Out: [`Contact`]s. Between them,
-//! [`TestRun`]s: tests of patch against patch and patch against body, which can be stopped, split and sent
-//! elsewhere. This module does not know ranks; whoever calls it gives and takes test runs.
+//! In: positions and velocities of all cloth vertices ([`Snapshot`]). Out: [`Contact`]s. Between
+//! them, [`TestRun`]s: tests of patch against patch and patch against body, which can be stopped,
+//! split and sent elsewhere. This module does not know ranks; the caller gives and takes test runs.
+//!
+//! The folders follow the data:
+//!
+//! | folder | what |
+//! |---|---|
+//! | `surface`, `cloth` | triangles with their features, and a cloth prepared for collisions |
+//! | `bodies` | bodies: their triangles or distances, their motion, what they enclose |
+//! | `bvh` | trees, k-DOPs, quantised volumes, refit, traversal |
+//! | `cull` | charts, separation bounds and rest-adjacent pairs: which tests are left out |
+//! | `narrow` | closest points, features, contacts |
+//! | `query` | one step's geometry, its top-level tests, and test runs |
+//! | `audit` | crossings of a frame, apart from what finds contacts |
 
 pub mod audit;
-mod begin;
-pub mod body;
-pub mod body_motion;
+pub mod bodies;
 mod bvh;
-pub mod candidates;
-mod charts;
-mod closest;
-mod closest_four;
-pub mod contact;
-mod enclosed;
-mod extent;
-mod firmness;
-mod kdop;
+mod cloth;
+mod cull;
 mod narrow;
-mod near;
-mod packed;
-mod ready;
-mod refit;
-mod sieve;
-mod snapshot;
-mod solid;
+mod query;
 mod surface;
-mod test_run;
-mod traverse;
-mod volumes;
-mod width;
 
-pub use body::Body;
-pub use body_motion::BodyMotion;
-pub use bvh::{Bvh, Node};
-pub(crate) use charts::TileWork;
-pub use contact::Contact;
-pub use enclosed::Enclosed;
-pub(crate) use extent::Extent;
-pub use kdop::{Aabb, Kdop, Kdop14, Kdop18, Kdop26, Turned};
-pub(crate) use ready::pieces;
-pub use snapshot::{Geometry, Snapshot};
-pub use solid::Solid;
-pub use surface::{ClothSurface, Surface};
-pub(crate) use test_run::{Begun, Made, Single};
-pub use test_run::{Target, TestRun, brute_force};
-pub use volumes::Volumes;
+pub use bodies::body_motion::BodyMotion;
+pub use bodies::collider::Collider;
+pub use bodies::enclosed::Enclosed;
+pub use bodies::solid::Solid;
+pub(crate) use bvh::extent::Extent;
+pub use bvh::kdop::{Kdop, Kdop18};
+pub use bvh::tree::{Bvh, Node};
+pub use cloth::ClothSurface;
+pub(crate) use cull::charts::TileWork;
+pub use narrow::contact::{self, Contact};
+pub use query::brute_force::brute_force;
+pub use query::candidates;
+pub(crate) use query::prepare::subtrees;
+pub use query::snapshot::{Geometry, Snapshot};
+pub use query::targets::Target;
+pub use query::test_run::TestRun;
+pub(crate) use query::test_run::{Begun, Made, Single};
+pub use query::volumes::Volumes;
+pub use surface::Surface;
 
-#[cfg(test)]
-mod culling_tests;
-#[cfg(test)]
-mod pieces_tests;
 #[cfg(test)]
 mod tests;

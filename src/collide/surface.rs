@@ -1,16 +1,8 @@
 //! Surfaces: triangles, their edges, and which triangle owns which vertex and edge.
 //!
-//! Traversal finds pairs of triangles; what is tested are vertices against faces and edges against
-//! edges. Each vertex and each edge is owned by one of its triangles, the one with the lowest number, and
-//! is tested only where its owner meets another triangle: every pair of features once.
-
-use glam::DVec3;
-
-use super::bvh::{Bvh, Node};
-use super::charts::{Charts, Margin, Places, TileWork};
-use super::near::Near;
-use super::refit::Refit;
-use crate::disjoint_sets::DisjointSets;
+//! Traversal finds pairs of triangles, and vertices are tested against faces and edges against
+//! edges. Each vertex and each edge is owned by one of its triangles, the one with the lowest
+//! number, and is tested only where its owner meets another triangle: every pair of features once.
 
 /// Triangles with their features.
 #[derive(Clone, Debug, Default)]
@@ -21,80 +13,45 @@ pub struct Surface {
     faces: Vec<Face>,
 }
 
-/// A triangle, and which of its features it owns.
+/// A triangle, and the features of it that it owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Face {
+pub(in crate::collide) struct Face {
     /// Its vertices.
-    pub(super) corners: [u32; 3],
-    /// Bits 0 to 2: owns that corner; bits 3 to 5: owns the edge from that corner to the next.
+    pub(in crate::collide) corners: [u32; 3],
+    /// Bits 0 to 2 are set for the corners that it owns, bits 3 to 5 for the edges from these to
+    /// the next corner.
     owned: u32,
 }
 
 impl Face {
-    /// What it owns: bits 0 to 2 for its corners, bits 3 to 5 for the edges from these to the next.
+    /// The features that it owns: bits 0 to 2 for its corners, bits 3 to 5 for the edges from these
+    /// to the next.
     #[inline(always)]
-    pub(super) fn owned(self) -> u32 {
+    pub(in crate::collide) fn owned(self) -> u32 {
         self.owned
     }
 
     /// The corners it owns.
     #[inline]
-    pub(super) fn owned_corners(self) -> impl Iterator<Item = u32> {
+    pub(in crate::collide) fn owned_corners(self) -> impl Iterator<Item = u32> {
         self.owned_corners_at().map(|(_, vertex)| vertex)
     }
 
     /// The corners it owns, each after its number, 0 to 2.
     #[inline]
-    pub(super) fn owned_corners_at(self) -> impl Iterator<Item = (usize, u32)> {
+    pub(in crate::collide) fn owned_corners_at(self) -> impl Iterator<Item = (usize, u32)> {
         let owned = move |&k: &usize| self.owned & (1 << k) != 0;
         (0..3).filter(owned).map(move |k| (k, self.corners[k]))
     }
 
     /// The edges it owns: the number of the corner where each begins, and its ends.
     #[inline]
-    pub(super) fn owned_edges(self) -> impl Iterator<Item = (usize, [u32; 2])> + Clone {
+    pub(in crate::collide) fn owned_edges(self) -> impl Iterator<Item = (usize, [u32; 2])> + Clone {
         let owned = move |&k: &usize| self.owned & (8 << k) != 0;
         let ends = move |k| (k, [self.corners[k], self.corners[(k + 1) % 3]]);
         (0..3).filter(owned).map(ends)
     }
 }
-
-/// Cloth as collisions see it: one tree per patch.
-#[derive(Clone, Debug)]
-pub struct ClothSurface {
-    surface: Surface,
-    rest: Vec<DVec3>,
-    /// For each vertex, the lowest vertex of the piece of cloth that it belongs to.
-    piece: Vec<u32>,
-    patches: Vec<Bvh>,
-    /// The vertices of the triangles of each patch, ascending.
-    patch_vertices: Vec<Vec<u32>>,
-    /// For each triangle, the places of its corners there.
-    places: Vec<[u32; 3]>,
-    /// What the trees are refitted by, from volumes at those places.
-    refits: Vec<Refit>,
-    /// For each vertex of a triangle, a patch and its place there.
-    slots: Vec<(u32, u32)>,
-    culling: Option<Culling>,
-}
-
-/// What leaving out tests needs to know of the rest shape.
-#[derive(Clone, Debug)]
-pub(super) struct Culling {
-    pub(super) charts: Charts,
-    pub(super) near: Near,
-    /// For each patch, where the nodes of its tree lie.
-    pub(super) places: Vec<Places>,
-    /// What the firmness of each tile takes, in the order in which ranks share them.
-    tiles: Vec<TileWork>,
-    /// Pairs that are farther apart at rest are not near, in m.
-    pub(super) distance: f64,
-    /// The same in cells.
-    pub(super) margin: Margin,
-}
-
-/// Pairs are near that are closer at rest than this times the reach.
-const NEAR: f64 = 1.5;
 
 impl Surface {
     /// Finds the features of triangles over `vertices` vertices.
@@ -153,200 +110,37 @@ impl Surface {
         &self.edges
     }
 
-    /// A triangle with what it owns.
+    /// A triangle with the features that it owns.
     #[inline]
-    pub(super) fn face(&self, triangle: u32) -> Face {
+    pub(in crate::collide) fn face(&self, triangle: u32) -> Face {
         self.faces[triangle as usize]
     }
 
     /// The vertices that a triangle owns.
-    pub fn owned_vertices(&self, triangle: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(in crate::collide) fn owned_vertices(
+        &self,
+        triangle: u32,
+    ) -> impl Iterator<Item = u32> + '_ {
         self.face(triangle).owned_corners()
     }
 
     /// The edges that a triangle owns.
-    pub fn owned_edges(&self, triangle: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(in crate::collide) fn owned_edges(&self, triangle: u32) -> impl Iterator<Item = u32> + '_ {
         let edges = self.face(triangle).owned_edges();
         edges.map(move |(k, _)| self.triangle_edges[triangle as usize][k])
     }
 
     /// The edges of a triangle.
     #[must_use]
-    pub fn edges_of(&self, triangle: u32) -> [u32; 3] {
+    pub(in crate::collide) fn edges_of(&self, triangle: u32) -> [u32; 3] {
         self.triangle_edges[triangle as usize]
     }
-}
-
-impl ClothSurface {
-    /// Sorts triangles into patches and builds a tree over each patch's.
-    ///
-    /// A triangle belongs to the patch of its lowest vertex. `rest` gives the rest position of each vertex
-    /// in m; vertices in no triangle never collide.
-    #[must_use]
-    pub fn new(
-        triangles: &[[u32; 3]],
-        rest: &[DVec3],
-        patches: usize,
-        patch_of: impl Fn(u32) -> usize,
-    ) -> Self {
-        let mut items: Vec<Vec<(u32, DVec3)>> = vec![Vec::new(); patches];
-        for (index, t) in (0..).zip(triangles) {
-            let lowest = t[0].min(t[1]).min(t[2]);
-            let center = t.iter().map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0;
-            items[patch_of(lowest)].push((index, center));
-        }
-        let vertices = |items: &Vec<(u32, DVec3)>| {
-            let triangles = items.iter().map(|&(t, _)| triangles[t as usize]);
-            let mut vertices: Vec<u32> = triangles.flatten().collect();
-            vertices.sort_unstable();
-            vertices.dedup();
-            vertices
-        };
-        let patch_vertices: Vec<Vec<u32>> = items.iter().map(vertices).collect();
-        let mut slots = vec![(0, 0); rest.len()];
-        let mut places = vec![[0; 3]; triangles.len()];
-        for (patch, (vertices, items)) in (0..).zip(patch_vertices.iter().zip(&items)) {
-            for (place, &vertex) in (0..).zip(vertices) {
-                slots[vertex as usize] = (patch, place);
-            }
-            let place = |v: u32| vertices.partition_point(|&w| w < v) as u32;
-            for &(t, _) in items {
-                places[t as usize] = triangles[t as usize].map(place);
-            }
-        }
-        let patches: Vec<Bvh> = items.into_iter().map(Bvh::build).collect();
-        let refit = |tree: &Bvh| Refit::new(tree, |t| places[t as usize]);
-        Self {
-            refits: patches.iter().map(refit).collect(),
-            patches,
-            patch_vertices,
-            places,
-            slots,
-            surface: Surface::new(triangles, rest.len()),
-            rest: rest.to_vec(),
-            piece: pieces(triangles, rest.len()),
-            culling: None,
-        }
-    }
-
-    /// Prepares for leaving out tests of cloth that is smooth, for contacts within `reach` (m): the contacts are the
-    /// same. Does nothing to a mesh with too many features that are as close at rest.
-    #[must_use]
-    pub fn with_culling(mut self, reach: f64) -> Self {
-        let mut patch_of = vec![0; self.surface.triangles.len()];
-        for (patch, tree) in self.patches.iter().enumerate() {
-            for node in 0..tree.len() as u32 {
-                if let Node::Leaf(triangle) = tree.node(node) {
-                    patch_of[triangle as usize] = patch;
-                }
-            }
-        }
-        let distance = NEAR * reach;
-        let charts = Charts::new(&self.surface, &self.rest);
-        let patch_of = |t: u32| patch_of[t as usize];
-        let near = Near::find(
-            &self.surface,
-            &charts,
-            distance,
-            patch_of,
-            self.patches.len(),
-        );
-        self.culling = near.map(|near| Culling {
-            places: self
-                .patches
-                .iter()
-                .map(|tree| charts.places(tree))
-                .collect(),
-            tiles: charts.work(),
-            margin: charts.margin(distance),
-            charts: charts.without_cells(),
-            near,
-            distance,
-        });
-        self
-    }
-
-    /// What [`Self::with_culling`] found.
-    pub(super) fn culling(&self) -> Option<&Culling> {
-        self.culling.as_ref()
-    }
-
-    /// The tiles of the cloth whose firmness leaves out tests, in the order in which ranks share them; none without
-    /// [`Self::with_culling`].
-    pub(crate) fn tiles(&self) -> &[TileWork] {
-        self.culling.as_ref().map_or(&[], |culling| &culling.tiles)
-    }
-
-    /// Triangles and features.
-    #[must_use]
-    pub fn surface(&self) -> &Surface {
-        &self.surface
-    }
-
-    /// Rest positions in m.
-    #[must_use]
-    pub fn rest(&self) -> &[DVec3] {
-        &self.rest
-    }
-
-    /// Whether two vertices belong to one piece of cloth: only then their distance at rest means anything.
-    #[must_use]
-    pub fn in_one_piece(&self, a: u32, b: u32) -> bool {
-        self.piece[a as usize] == self.piece[b as usize]
-    }
-
-    /// One tree per patch.
-    #[must_use]
-    pub fn patches(&self) -> &[Bvh] {
-        &self.patches
-    }
-
-    /// The vertices of the triangles of each patch, ascending.
-    pub(crate) fn patch_vertices(&self) -> &[Vec<u32>] {
-        &self.patch_vertices
-    }
-
-    /// The places of a triangle's corners among the vertices of its patch.
-    #[inline]
-    pub(super) fn places(&self, triangle: u32) -> [u32; 3] {
-        self.places[triangle as usize]
-    }
-
-    /// What a patch's tree is refitted by, from volumes of the vertices of the patch.
-    #[inline]
-    pub(super) fn refit(&self, patch: u32) -> &Refit {
-        &self.refits[patch as usize]
-    }
-
-    /// A patch that has a triangle at the vertex, and the vertex's place among the vertices there.
-    #[inline]
-    pub(super) fn slot(&self, vertex: u32) -> (u32, u32) {
-        self.slots[vertex as usize]
-    }
-}
-
-/// The lowest vertex of the connected piece of each vertex.
-fn pieces(triangles: &[[u32; 3]], vertices: usize) -> Vec<u32> {
-    let mut sets = DisjointSets::of_triangles(triangles, vertices);
-    (0..vertices as u32).map(|v| sets.least(v)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::physics::tests::grid;
-
-    #[test]
-    fn pieces_are_told_apart() {
-        let two = ClothSurface::new(
-            &[[0, 1, 2], [5, 4, 3], [4, 5, 6]],
-            &[DVec3::ZERO; 7],
-            1,
-            |_| 0,
-        );
-        assert!(two.in_one_piece(0, 2) && two.in_one_piece(3, 6));
-        assert!(!two.in_one_piece(2, 3));
-    }
 
     #[test]
     fn every_feature_has_one_owner() {

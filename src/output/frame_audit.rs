@@ -16,7 +16,7 @@ use super::{
     write_vtp,
 };
 use crate::collide::audit::{Audited, Crossing, Met, Part, Skin};
-use crate::collide::body::BodySurface;
+use crate::collide::bodies::BodySurface;
 use crate::mesh::TriMesh;
 
 /// What the frames of a run are audited for.
@@ -464,7 +464,7 @@ mod tests {
 
     use super::super::read_integers;
     use super::*;
-    use crate::collide::body::Analytic;
+    use crate::collide::bodies::Analytic;
 
     /// Two triangles, of which a needle goes through one, and one far away.
     const TRIANGLES: [[u32; 3]; 3] = [[0, 1, 2], [3, 4, 5], [6, 7, 8]];

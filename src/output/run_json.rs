@@ -16,7 +16,7 @@ use weft_runtime::trace::Sharing;
 use super::{FrameAudit, HistoryMark, OutputError, RunDirectory, StateHash};
 use crate::build_identity::BuildIdentity;
 use crate::collide::BodyMotion;
-use crate::collide::body::Analytic;
+use crate::collide::bodies::Analytic;
 use crate::scene::{Body, Motion, Surface};
 use crate::step::Stops;
 

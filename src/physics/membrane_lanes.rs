@@ -595,7 +595,7 @@ mod tests {
 
     use super::*;
     use crate::scene::Material;
-    use crate::simd::{ByEight, Loop, widest, widths};
+    use crate::simd::{ByEight, Kernel, by_each_set, widest};
 
     const MATERIALS: [Material; 3] = [
         Material::COTTON,
@@ -627,7 +627,7 @@ mod tests {
     #[derive(Clone, Copy)]
     struct Coupling<'a>([&'a Moving; 8], &'a Times);
 
-    impl Loop for Coupling<'_> {
+    impl Kernel for Coupling<'_> {
         type Output = Result<Found, usize>;
 
         /// Four by four, and all eight at once.
@@ -717,7 +717,7 @@ mod tests {
             let times = Times { shift, ..TIMES };
             let all = Coupling(eight.each_ref(), &times);
             let (coupled, impulses) = widest(all).expect("none collapsed");
-            for found in widths(all) {
+            for found in by_each_set(all) {
                 prop_assert_eq!(found, Ok((coupled, impulses)));
             }
             let coupled = coupled.as_flattened();

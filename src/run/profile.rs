@@ -15,10 +15,11 @@ use weft_balance::cost::{Against, CostReport, PartCost, RankWork};
 use weft_balance::forecast::Forecast;
 use weft_balance::prices::{Counts, Prices, TestPrices};
 use weft_balance::separation::SeparationWork;
+use weft_partition::Ownership;
 use weft_study::record::{Border, Column, Header, Patch, Route, Step, Task};
 use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 
-use crate::collide::{Begun, Contact, Single, Snapshot, Target, TestRun, Volumes};
+use crate::collide::{Contact, Single, Snapshot, Target, TestRun, Volumes};
 use crate::scene::Integrator;
 use crate::solve::{coarse_columns, is_rounded};
 use crate::step::{CONTACT_BYTES, Simulation, StepReport, World, patch_sizes, tiles};
@@ -149,10 +150,8 @@ impl Profile {
         let reading = reading(clock);
         let snap = simulation.next_snapshot(&geometry, &mut volumes);
         let (pairs, others): (Vec<Target>, Vec<Target>) =
-            snap.targets().partition(|&target| match target {
-                Target::Patches(..) => TestRun::begin(target, &snap) != Begun::Apart,
-                Target::Patch(_) | Target::PatchBody(..) => false,
-            });
+            (snap.targets()).partition(|target| matches!(target, Target::Patches(..)));
+        let targets = snap.count_targets(0..patches, Ownership::pairs_at);
         let missed = pairs.iter().filter_map(|&target| match target {
             Target::Patches(p, q) if TestRun::new(target, &snap).is_none() => Some((p, q)),
             _ => None,
@@ -173,7 +172,7 @@ impl Profile {
             let snap = simulation.next_snapshot(&geometry, &mut volumes);
             let lap = |began: Duration| ((clock() - began).as_nanos() as f64 - reading).max(0.0);
             let mut mark = clock();
-            (0..patches).for_each(|patch| snap.see(patch));
+            (0..patches).for_each(|patch| snap.make_displacements(patch));
             least[0] = least[0].min(lap(mark));
             drop(snap.roots(&all_patches));
             least[1] = least[1].min(lap(mark));
@@ -181,7 +180,7 @@ impl Profile {
             snap.make_gradients(0..tiles.len());
             least[2] = least[2].min(lap(mark));
             mark = clock();
-            drop(snap.firmness_of(0..tiles.len()));
+            drop(snap.separation_bounds_of(0..tiles.len()));
             least[3] = least[3].min(lap(mark));
             mark = clock();
             for &patch in &boxed {
@@ -197,9 +196,9 @@ impl Profile {
             look(&pairs);
             least[9] = least[9].min(lap(mark));
             mark = clock();
+            let all = snap.targets();
             look(&others);
             least[4] = least[4].min(lap(mark));
-            let all = snap.targets();
             runs = all
                 .filter_map(|target| TestRun::new(target, &snap))
                 .collect();
@@ -209,8 +208,8 @@ impl Profile {
             for patch in 0..patches {
                 let marks = [
                     clock(),
-                    (snap.measure(patch), clock()).1,
-                    (snap.make_volumes(patch), clock()).1,
+                    (snap.make_vertex_volumes(patch), clock()).1,
+                    (snap.make_tree_volumes(patch), clock()).1,
                 ];
                 for (k, time) in made.iter_mut().enumerate() {
                     *time += ((marks[k + 1] - marks[k]).as_nanos() as f64 - reading).max(0.0);
@@ -233,9 +232,9 @@ impl Profile {
                     *least = least.min(took);
                     sum += took;
                     counted.push(Counts {
-                        volumes: u64::from(made.tests - made.leaves - made.near),
+                        volumes: u64::from(made.tests - made.leaves - made.rest_adjacent),
                         leaves: u64::from(made.leaves),
-                        near: u64::from(made.near),
+                        near: u64::from(made.rest_adjacent),
                         contacts: found.len() as u64,
                     });
                 }
@@ -250,7 +249,7 @@ impl Profile {
             seen,
             roots,
             gradients,
-            firmness,
+            bounds,
             looked,
             measured,
             trees,
@@ -330,23 +329,22 @@ impl Profile {
         step.prices = Prices {
             cloth: with_handing_out(cloth),
             body: with_handing_out(body),
-            target: looked / others.len().max(1) as f64,
+            // Which roots meet is found for all targets at once.
+            target: looked / targets.max(1) as f64,
             corner: boxes / corners.max(1) as f64,
-            // The price of looking whether roots meet is separate.
-            begin: (begun / pairs.len().max(1) as f64 - looked / others.len().max(1) as f64)
-                .max(0.0),
+            begin: begun / pairs.len().max(1) as f64,
             vertex: roots / around.max(1) as f64,
             way: seen / around.max(1) as f64,
             measure: measured / around.max(1) as f64,
             node: trees / f64::from(nodes.max(1)),
             gradient: gradients / work.triangles.max(1) as f64,
-            separation: firmness / work.tiles.max(1) as f64,
+            separation: bounds / work.tiles.max(1) as f64,
             contact: sort / contacts.max(1) as f64,
             forecast: planned / step.forecast.len().max(1) as f64,
             shift: shifted / PLANNED_RANKS as f64,
             ..Prices::default()
         };
-        let other = roots + gradients + firmness + boxes + looked + begun + sort;
+        let other = roots + gradients + bounds + boxes + looked + begun + sort;
         Ok(Self {
             step,
             cold: measured + trees + tests + handed_out,
@@ -438,12 +436,12 @@ fn shape(
     mut run: TestRun,
     snap: &Snapshot<'_>,
 ) -> Result<(Task, Vec<Contact>), ShapeError> {
-    let (target, met) = (run.target(), run.pieces());
+    let (target, met) = (run.target(), run.subtrees());
     let (mut visits, mut found) = (Vec::new(), Vec::new());
     let mut contacts = 0;
     while let Some((made, children, single)) = run.make_one(snap, &mut found) {
         let kind = match single {
-            Single::Near => Kind::Near,
+            Single::RestAdjacent => Kind::Near,
             Single::Itself => Kind::Itself,
             Single::Pair if made.leaves > 0 => Kind::Leaf,
             Single::Pair if made.tests > 2 => Kind::Inner,

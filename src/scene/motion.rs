@@ -1,7 +1,7 @@
 //! The scripted motion of a body or a pin: keyframes, as a scene gives them.
 //!
 //! In: the table `motion` of one. Out: a [`Motion`] whose times ascend and whose turns are slow enough to be followed in steps.
-//! Where it is at a time says [`crate::collide::body_motion`]. What is said here of bodies holds for pins.
+//! Where it is at a time says [`crate::collide::bodies::body_motion`]. What is said here of bodies holds for pins.
 
 use std::f64::consts::{PI, TAU};
 

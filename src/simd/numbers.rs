@@ -4,14 +4,15 @@ use std::ops::{Add, Div, Mul, Sub};
 
 use super::Lanes;
 
-/// How many lanes numbers have, and what is done with them: lanes themselves stand for four, [`ByEight`] for eight.
+/// The number of lanes and their arithmetic: lanes themselves stand for four, [`ByEight`] for
+/// eight.
 pub(crate) trait Arithmetic: Copy {
-    /// Where fours come from.
+    /// The lanes that fours come from.
     type Of: Lanes;
     /// A number of each lane.
     type Vector: Copy;
 
-    /// How many fours make a vector.
+    /// The number of fours that make a vector.
     const FOURS: usize;
 
     /// Where fours come from.
@@ -21,23 +22,23 @@ pub(crate) trait Arithmetic: Copy {
     /// The four at a place.
     fn four(self, of: Self::Vector, at: usize) -> <Self::Of as Lanes>::Four;
 
-    /// As [`Lanes::splat`], of all lanes; and so on.
+    /// All lanes alike, as [`Lanes::splat`]; and so on.
     fn splat_all(self, value: f64) -> Self::Vector;
-    /// a + b.
+    /// The sums a + b.
     fn add_all(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// a − b.
+    /// The differences a − b.
     fn subtract_all(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// a b.
+    /// The products a b.
     fn multiply_all(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// a / b.
+    /// The quotients a / b.
     fn divide_all(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// sum + a b, rounded once.
+    /// The sums of `sum` and a b, rounded once.
     fn fused_all(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// √a.
+    /// The roots √a.
     fn root_all(self, a: Self::Vector) -> Self::Vector;
-    /// a where it is above zero, otherwise zero.
+    /// The numbers where they are above zero, otherwise zero.
     fn positive_all(self, a: Self::Vector) -> Self::Vector;
-    /// As [`Lanes::where_less`].
+    /// A choice in each lane, as [`Lanes::where_less`].
     fn where_less_all(
         self,
         of: [Self::Vector; 2],
@@ -189,7 +190,7 @@ impl<L: Lanes> Arithmetic for ByEight<L> {
 pub(crate) struct Numbers<A: Arithmetic>(pub(crate) A, pub(crate) A::Vector);
 
 impl<A: Arithmetic> Numbers<A> {
-    /// Those of the first fours, or of both.
+    /// The numbers of the first fours, or of both.
     #[inline(always)]
     pub(crate) fn of(arithmetic: A, fours: [<A::Of as Lanes>::Four; 2]) -> Self {
         Self(arithmetic, arithmetic.join(fours))
@@ -201,19 +202,19 @@ impl<A: Arithmetic> Numbers<A> {
         Self(self.0, self.0.splat_all(value))
     }
 
-    /// This and a b, rounded once.
+    /// The sums of these and a b, rounded once.
     #[inline(always)]
     pub(crate) fn fused(self, a: Self, b: Self) -> Self {
         Self(self.0, self.0.fused_all(self.1, a.1, b.1))
     }
 
-    /// √a.
+    /// The roots √a.
     #[inline(always)]
     pub(crate) fn root(self) -> Self {
         Self(self.0, self.0.root_all(self.1))
     }
 
-    /// a where it is above zero, otherwise zero.
+    /// The numbers where they are above zero, otherwise zero.
     #[inline(always)]
     pub(crate) fn positive(self) -> Self {
         Self(self.0, self.0.positive_all(self.1))

@@ -1,10 +1,24 @@
 //! Lanes for any processor of its kind.
 
-use super::{Eights, Lanes};
+use super::{Eights, InstructionSet, Lanes};
 
 /// Lanes that the compiler makes vectors of, where it sees any.
 #[derive(Clone, Copy)]
-pub(super) struct Plain;
+pub(crate) struct Plain;
+
+impl InstructionSet for Plain {
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn avx2(self) -> Option<pulp::x86::V3> {
+        None
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, _: &T, _: usize) {}
+
+    #[inline(always)]
+    fn prefetch_late<T>(self, _: &T, _: usize) {}
+}
 
 impl Eights for Plain {
     type Eight = [f64; 8];
@@ -197,10 +211,4 @@ impl Lanes for Plain {
     fn store(self, four: [f64; 4]) -> [f64; 4] {
         four
     }
-
-    #[inline(always)]
-    fn prefetch<T>(self, _: &T, _: usize) {}
-
-    #[inline(always)]
-    fn prefetch_late<T>(self, _: &T, _: usize) {}
 }

@@ -1,11 +1,11 @@
-//! Any width has the bits of plain code.
+//! Every instruction set has the bits of plain code.
 
 use super::*;
 
 #[derive(Clone, Copy)]
 struct Across<'a>(&'a [[f64; 4]]);
 
-impl Loop for Across<'_> {
+impl Kernel for Across<'_> {
     type Output = Vec<[f64; 3]>;
 
     #[inline(always)]
@@ -27,7 +27,7 @@ fn sums_across_lanes_have_the_same_bits_too() {
         sums.into_iter().map(|s| s.map(f64::to_bits)).collect()
     };
     let expected = bits(Across(&fours).run(Plain));
-    for found in widths(Across(&fours)) {
+    for found in by_each_set(Across(&fours)) {
         assert_eq!(bits(found), expected);
     }
 }
@@ -35,7 +35,7 @@ fn sums_across_lanes_have_the_same_bits_too() {
 #[derive(Clone, Copy)]
 struct Apart<'a>(&'a [[f64; 4]; 3]);
 
-impl Loop for Apart<'_> {
+impl Kernel for Apart<'_> {
     type Output = [[[f64; 4]; 3]; 2];
 
     #[inline(always)]
@@ -48,7 +48,7 @@ impl Loop for Apart<'_> {
 #[test]
 fn vectors_are_taken_apart_and_put_together_by_any_width() {
     let vectors = [0.0, 4.0, 8.0].map(|first| [first, first + 1.0, first + 2.0, first + 3.0]);
-    for found in widths(Apart(&vectors)) {
+    for found in by_each_set(Apart(&vectors)) {
         let [x, y, z] = found[0];
         assert_eq!((x, y), ([0.0, 3.0, 6.0, 9.0], [1.0, 4.0, 7.0, 10.0]));
         assert_eq!((z, found[1]), ([2.0, 5.0, 8.0, 11.0], vectors));
@@ -58,7 +58,7 @@ fn vectors_are_taken_apart_and_put_together_by_any_width() {
 #[derive(Clone, Copy)]
 struct Exchange<'a>(&'a [[f64; 4]; 4]);
 
-impl Loop for Exchange<'_> {
+impl Kernel for Exchange<'_> {
     type Output = [[f64; 4]; 4];
 
     #[inline(always)]
@@ -71,7 +71,7 @@ impl Loop for Exchange<'_> {
 #[test]
 fn rows_and_columns_are_exchanged_by_any_width() {
     let rows = [0.0, 4.0, 8.0, 12.0].map(|first| [first, first + 1.0, first + 2.0, first + 3.0]);
-    for found in widths(Exchange(&rows)) {
+    for found in by_each_set(Exchange(&rows)) {
         assert_eq!(found, Exchange(&rows).run(Plain));
         assert_eq!(found[1], [1.0, 5.0, 9.0, 13.0]);
     }
@@ -87,7 +87,7 @@ fn the_last_vector_has_four_numbers_too() {
 #[derive(Clone, Copy)]
 struct Short([f64; 4]);
 
-impl Loop for Short {
+impl Kernel for Short {
     type Output = [u32; 4];
 
     #[inline(always)]
@@ -108,14 +108,18 @@ fn numbers_are_shortened_to_the_nearest_by_any_width() {
         ],
     ] {
         let expected = four.map(|a| (a as f32).to_bits());
-        assert!(widths(Short(four)).iter().all(|found| *found == expected));
+        assert!(
+            by_each_set(Short(four))
+                .iter()
+                .all(|found| *found == expected)
+        );
     }
 }
 
 #[derive(Clone, Copy)]
 struct Positive([f64; 4]);
 
-impl Loop for Positive {
+impl Kernel for Positive {
     type Output = [u64; 4];
 
     #[inline(always)]
@@ -132,7 +136,7 @@ fn what_is_not_above_zero_is_zero_by_any_width() {
         [f64::NAN, -f64::NAN, 1e-320, f64::INFINITY],
     ] {
         let expected = four.map(|a| if a > 0.0 { a } else { 0.0 }.to_bits());
-        let found = widths(Positive(four));
+        let found = by_each_set(Positive(four));
         assert!(found.iter().all(|found| *found == expected));
     }
 }
@@ -140,7 +144,7 @@ fn what_is_not_above_zero_is_zero_by_any_width() {
 #[derive(Clone, Copy)]
 struct Less([f64; 4], [f64; 4]);
 
-impl Loop for Less {
+impl Kernel for Less {
     type Output = [f64; 4];
 
     #[inline(always)]
@@ -153,7 +157,7 @@ impl Loop for Less {
 #[test]
 fn any_width_tells_what_is_less() {
     let (a, b) = ([1.0, f64::NAN, 0.0, -1.0], [2.0, 1.0, -0.0, f64::NAN]);
-    for found in widths(Less(a, b)) {
+    for found in by_each_set(Less(a, b)) {
         assert_eq!(found, [1.0, 2.0, 2.0, 2.0]);
     }
 }
@@ -161,7 +165,7 @@ fn any_width_tells_what_is_less() {
 #[derive(Clone, Copy)]
 struct Sums<'a>(&'a [[f64; 4]]);
 
-impl Loop for Sums<'_> {
+impl Kernel for Sums<'_> {
     type Output = [f64; 4];
 
     #[inline(always)]
@@ -183,16 +187,16 @@ fn any_width_has_the_same_bits() {
         .collect();
     let bits = |sums: [f64; 4]| sums.map(f64::to_bits);
     let expected = bits(Sums(&fours).run(Plain));
-    for found in widths(Sums(&fours)) {
+    for found in by_each_set(Sums(&fours)) {
         assert_eq!(bits(found), expected);
     }
 }
 
-/// Of numbers in eight lanes every operation, by halves and joined again.
+/// Every operation on numbers in eight lanes, by halves and joined again.
 #[derive(Clone, Copy)]
 struct Formulas<'a>(&'a [[f64; 4]]);
 
-impl Loop for Formulas<'_> {
+impl Kernel for Formulas<'_> {
     type Output = Vec<[[f64; 4]; 8]>;
 
     #[inline(always)]
@@ -215,7 +219,7 @@ impl Loop for Formulas<'_> {
     }
 }
 
-/// Which of the numbers that are none it is, processors choose.
+/// The bits of four numbers. Processors choose which of the numbers that are none it is.
 fn bits(four: [f64; 4]) -> [u64; 4] {
     four.map(|x| if x.is_nan() { f64::NAN } else { x }.to_bits())
 }
@@ -247,7 +251,7 @@ fn formulas_in_eight_lanes_have_the_bits_of_four() {
         found.into_iter().map(|of| of.map(bits)).collect()
     };
     let expected = bits(Formulas(&fours).run(Plain));
-    for found in widths(Formulas(&fours)) {
+    for found in by_each_set(Formulas(&fours)) {
         assert_eq!(bits(found), expected);
     }
 }

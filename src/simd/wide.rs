@@ -3,17 +3,57 @@
 use pulp::x86::{V3, V4};
 use pulp::{Simd, WithSimd, f64x4, f64x8};
 
-use super::{Eights, Lanes, Loop};
+use super::{Eights, InstructionSet, Kernel, Lanes};
 
-/// A loop, and the proof that the processor has the instructions.
-pub(super) struct With<W, S>(pub(super) W, pub(super) S);
+/// A kernel, and the proof that the processor has the instructions.
+pub(super) struct With<K, S>(pub(super) K, pub(super) S);
 
-impl<W: Loop, L: Lanes> WithSimd for With<W, L> {
-    type Output = W::Output;
+impl<K: Kernel, L: Lanes> WithSimd for With<K, L> {
+    type Output = K::Output;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> W::Output {
+    fn with_simd<S: Simd>(self, _: S) -> K::Output {
         self.0.run(self.1)
+    }
+}
+
+impl InstructionSet for V3 {
+    #[inline(always)]
+    fn avx2(self) -> Option<V3> {
+        Some(self)
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, value: &T, ahead: usize) {
+        /// Into all caches.
+        const HINT: i32 = 3;
+        let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(ahead);
+        self.sse._mm_prefetch::<HINT>(at);
+    }
+
+    #[inline(always)]
+    fn prefetch_late<T>(self, value: &T, ahead: usize) {
+        /// Into all caches but the nearest.
+        const HINT: i32 = 2;
+        let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(ahead);
+        self.sse._mm_prefetch::<HINT>(at);
+    }
+}
+
+impl InstructionSet for V4 {
+    #[inline(always)]
+    fn avx2(self) -> Option<V3> {
+        Some(*self)
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, value: &T, ahead: usize) {
+        (*self).prefetch(value, ahead);
+    }
+
+    #[inline(always)]
+    fn prefetch_late<T>(self, value: &T, ahead: usize) {
+        (*self).prefetch_late(value, ahead);
     }
 }
 
@@ -364,21 +404,5 @@ impl<S: Three> Lanes for S {
     #[inline(always)]
     fn store(self, four: f64x4) -> [f64; 4] {
         pulp::cast(four)
-    }
-
-    #[inline(always)]
-    fn prefetch<T>(self, value: &T, ahead: usize) {
-        /// Into all caches.
-        const HINT: i32 = 3;
-        let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(ahead);
-        self.three().sse._mm_prefetch::<HINT>(at);
-    }
-
-    #[inline(always)]
-    fn prefetch_late<T>(self, value: &T, ahead: usize) {
-        /// Into all caches but the nearest.
-        const HINT: i32 = 2;
-        let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(ahead);
-        self.three().sse._mm_prefetch::<HINT>(at);
     }
 }

@@ -20,7 +20,7 @@ use thiserror::Error;
 use weft_partition::{Graph, HaloPlan};
 
 use super::pages::Paged;
-use crate::simd::{Lanes, Loop, widest};
+use crate::simd::{Kernel, Lanes, widest};
 use crate::team::parts;
 
 /// Why a pattern could not be made.
@@ -631,7 +631,7 @@ struct Product<'a, const N: usize> {
     run: Range<usize>,
 }
 
-impl<const N: usize> Loop for Product<'_, N> {
+impl<const N: usize> Kernel for Product<'_, N> {
     type Output = ();
 
     #[inline(always)]

@@ -4,7 +4,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use glam::DVec3;
 
 use super::reduction::{DotSum, LANES};
-use crate::simd::{Lanes, Loop, widest};
+use crate::simd::{Kernel, Lanes, widest};
 
 /// How many bytes ahead vectors in memory are asked for: those of the rows that are taken next.
 pub(super) const AHEAD: usize = 3072;
@@ -30,7 +30,7 @@ struct Along<'a> {
     p: &'a [DVec3],
 }
 
-impl Loop for Along<'_> {
+impl Kernel for Along<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -55,7 +55,7 @@ struct Between<'a> {
     u: &'a [DVec3],
 }
 
-impl Loop for Between<'_> {
+impl Kernel for Between<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -83,7 +83,7 @@ struct Turn<'a> {
     r: &'a [DVec3],
 }
 
-impl Loop for Turn<'_> {
+impl Kernel for Turn<'_> {
     type Output = f64;
 
     /// Adds as [`dot`](super::reduction::dot) does.

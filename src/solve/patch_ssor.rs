@@ -27,7 +27,7 @@ use super::block_matrix::{BlockMatrix, Entries, Pattern};
 use super::pages::Paged;
 use super::passes::along;
 use super::reduction::dot;
-use crate::simd::{Lanes, Loop, widest};
+use crate::simd::{Kernel, Lanes, widest};
 use crate::team::{Shares, parts};
 
 /// Which entries of each owned row lie in its patch.
@@ -183,7 +183,7 @@ struct BothSweeps<'a> {
     u: &'a mut [DVec3],
 }
 
-impl Loop for BothSweeps<'_> {
+impl Kernel for BothSweeps<'_> {
     type Output = ();
 
     #[inline(always)]

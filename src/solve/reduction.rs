@@ -12,7 +12,7 @@ use glam::DVec3;
 use weft_partition::{Ownership, PatchTree, TreeSum};
 use weft_runtime::comm::{Collectives, Comm, CommError};
 
-use crate::simd::{Lanes, Loop, widest};
+use crate::simd::{Kernel, Lanes, widest};
 use crate::team::{Shares, Team, parts};
 
 /// One rank's end of the sums.
@@ -230,7 +230,7 @@ pub fn dot(a: &[DVec3], b: &[DVec3]) -> f64 {
 /// The scalar product of vectors of numbers.
 struct Dot<'a>(&'a [f64], &'a [f64]);
 
-impl Loop for Dot<'_> {
+impl Kernel for Dot<'_> {
     type Output = f64;
 
     #[inline(always)]

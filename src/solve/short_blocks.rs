@@ -20,7 +20,7 @@ use super::block_jacobi::{Symmetric, in_free_directions};
 use super::pages::Paged;
 use super::passes::AHEAD;
 use super::{BlockMatrix, Filter};
-use crate::simd::{Lanes, Loop, widest};
+use crate::simd::{Kernel, Lanes, widest};
 use crate::team::{Shares, parts};
 
 /// Inverted diagonal blocks of the owned rows, rounded.
@@ -213,7 +213,7 @@ impl Product<'_> {
     }
 }
 
-impl Loop for Product<'_> {
+impl Kernel for Product<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -264,7 +264,7 @@ impl Follow<'_> {
     }
 }
 
-impl Loop for Follow<'_> {
+impl Kernel for Follow<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -314,7 +314,7 @@ impl Energies<'_> {
     }
 }
 
-impl Loop for Energies<'_> {
+impl Kernel for Energies<'_> {
     type Output = [f64; 2];
 
     #[inline(always)]

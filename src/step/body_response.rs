@@ -355,26 +355,24 @@ fn rub(velocity: &mut DVec3, body_velocity: DVec3, normal: DVec3, limit: f64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collide::contact::{PairId, PairKind};
+    use crate::collide::contact::{PairId, PairKind, Separation};
 
     const TARGET: f64 = 0.004;
 
     fn contact(face: u32, normal: DVec3, gap: f64) -> Contact {
-        Contact {
-            id: PairId {
-                kind: PairKind::VertexBody,
-                body: 0,
-                a: 0,
-                b: face,
-            },
-            count: 1,
-            vertices: [0; 4],
-            weights: [1.0, 0.0, 0.0, 0.0],
+        let id = PairId {
+            kind: PairKind::VertexBody,
+            body: 0,
+            a: 0,
+            b: face,
+        };
+        let separation = Separation {
             normal,
             gap,
             target: TARGET,
             body_velocity: DVec3::ZERO,
-        }
+        };
+        Contact::new(id, [0], [1.0], separation)
     }
 
     fn step(friction: &[f64]) -> StepContext<'_> {

@@ -4,8 +4,8 @@ use weft_partition::Ownership;
 use weft_runtime::ScopeError;
 use weft_runtime::comm::{CommError, Rank};
 
+use super::contact_message::{decode, encode};
 use super::contacts::Batch;
-use super::letter;
 use crate::collide::Contact;
 
 /// Who owns what, and who is here.
@@ -43,10 +43,10 @@ impl<'a> Post<'a> {
                 if rank == self.me {
                     own.push(contact);
                 } else if let Some((_, letter)) = boxes.iter_mut().find(|(to, _)| *to == rank) {
-                    letter::write(&contact, letter);
+                    encode(&contact, letter);
                 } else {
                     let mut letter = Vec::new();
-                    letter::write(&contact, &mut letter);
+                    encode(&contact, &mut letter);
                     boxes.push((rank, letter));
                 }
             }
@@ -64,7 +64,7 @@ impl<'a> Post<'a> {
     pub(super) fn open(&self, letters: Vec<(Rank, Vec<u8>)>) -> Result<Vec<Batch>, ScopeError> {
         let open = |(from, bytes): (Rank, Vec<u8>)| {
             let malformed = |what| CommError::Malformed { from, what };
-            let contacts = letter::read(&bytes).map_err(malformed)?;
+            let contacts = decode(&bytes).map_err(malformed)?;
             if contacts.iter().all(|contact| self.knows(contact)) {
                 Ok(Batch::new(contacts))
             } else {

@@ -379,18 +379,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::collide::contact::Separation;
 
     fn contact(kind: PairKind, body: u32, a: u32, b: u32) -> Contact {
-        Contact {
-            id: PairId { kind, body, a, b },
-            count: 1,
-            vertices: [a, 0, 0, 0],
-            weights: [1.0, 0.0, 0.0, 0.0],
+        let separation = Separation {
             normal: DVec3::Z,
             gap: 0.0,
             target: 0.0,
             body_velocity: DVec3::ZERO,
-        }
+        };
+        Contact::new(PairId { kind, body, a, b }, [a], [1.0], separation)
     }
 
     fn kind() -> impl Strategy<Value = PairKind> {

@@ -29,7 +29,7 @@ use super::balancer::{Balancer, News};
 use super::contact_post::Post;
 use super::contacts::{Batch, Contacts};
 use super::geometry::{Sharing, share_geometry, tiles};
-use crate::collide::{Begun, Contact, Geometry, Made, Snapshot, Target, TestRun, pieces};
+use crate::collide::{Begun, Contact, Geometry, Made, Snapshot, Target, TestRun, subtrees};
 use crate::team::Team;
 
 /// The number of the first body in traces; lower numbers are patches.
@@ -122,9 +122,9 @@ impl Tested<'_> {
 /// Counts tests by kind, and contacts.
 fn counts(made: Made, contacts: usize) -> Counts {
     Counts {
-        volumes: u64::from(made.tests - made.leaves - made.near),
+        volumes: u64::from(made.tests - made.leaves - made.rest_adjacent),
         leaves: u64::from(made.leaves),
-        near: u64::from(made.near),
+        near: u64::from(made.rest_adjacent),
         contacts: contacts as u64,
     }
 }
@@ -356,16 +356,15 @@ struct Found {
 }
 
 impl Found {
-    /// Looks at targets; `part` tells which part of each the rank makes, if any.
+    /// Begins the tests of targets whose roots meet; `part` tells which part of each the rank
+    /// makes, if any.
     fn look(
         snapshot: &Snapshot<'_>,
-        targets: impl Iterator<Item = Target>,
+        meeting: impl Iterator<Item = Target>,
         part: impl Fn(Target) -> Option<Part>,
         clock: &dyn Fn() -> Duration,
     ) -> Self {
-        let meeting: Vec<Target> = targets
-            .filter(|&target| TestRun::meets(target, snapshot))
-            .collect();
+        let meeting: Vec<Target> = meeting.collect();
         let began = clock();
         let mut found = Self::default();
         for target in meeting {
@@ -479,10 +478,15 @@ fn bundles(mut runs: impl Iterator<Item = TestRun>) -> Vec<Collide> {
     tasks
 }
 
+/// The number of top-level tests of some patches, with those whose roots do not meet.
+fn targets_of(snapshot: &Snapshot<'_>, patches: Range<usize>) -> usize {
+    snapshot.count_targets(patches, Ownership::pairs_at)
+}
+
 /// The tests of some patches.
 fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>, clock: &dyn Fn() -> Duration) -> Found {
+    let count = targets_of(snapshot, patches.clone());
     let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
-    let count = targets.len();
     let found = Found::look(snapshot, targets.into_iter(), |_| Some(Part::WHOLE), clock);
     Found {
         targets: count,
@@ -504,7 +508,8 @@ fn tests_assigned(
     });
     // The tests whose cost is not known yet.
     let mut news = snapshot.targets_at(assignment.patches(me), Ownership::patch_of_pair);
-    let count = known.len() + news.len();
+    let count = known.len() + targets_of(snapshot, assignment.patches(me));
+    let known = known.filter(|target| target.meets(snapshot));
     news.retain(|&target| {
         let (patch, against) = against(target);
         !assignment.knows(patch, against)
@@ -522,11 +527,11 @@ fn tests_assigned(
 
 /// The sizes of what tests read of a patch.
 pub(crate) fn patch_sizes(geometry: &Geometry<'_>, patch: usize) -> PatchSizes {
-    let pieces = pieces(geometry.cloth, patch);
+    let subtrees = subtrees(geometry.cloth, patch);
     PatchSizes {
         around: geometry.cloth.patch_vertices()[patch].len() as u32,
         nodes: geometry.cloth.patches()[patch].len() as u32,
-        pieces: pieces.nodes,
-        vertices: pieces.vertices,
+        pieces: subtrees.nodes,
+        vertices: subtrees.vertices,
     }
 }

@@ -178,10 +178,10 @@ pub(super) fn share_geometry(
         }
     }
     make(comm, bounds, &share, &|tile| {
-        snapshot.make_firmness(tile..tile + 1)
+        snapshot.make_separation_bounds(tile..tile + 1)
     });
     let mut bytes = bytemuck::cast_slice(snapshot.roots(seen).as_flattened()).to_vec();
-    bytes.extend(snapshot.firmness_of(share));
+    bytes.extend(snapshot.separation_bounds_of(share));
     bytes.extend(news);
     comm.begin_allgather(&bytes)?;
     early.make(comm, usize::MAX);
@@ -199,12 +199,14 @@ pub(super) fn share_geometry(
             .chunks_exact(size_of::<[f32; Kdop18::NUMBERS]>())
             .map(bytemuck::pod_read_unaligned)
             .collect();
-        let (firmness, told) = bytes
-            .split_at_checked(snapshot.firmness_bytes(shares[rank].clone()))
+        let (bounds, told) = bytes
+            .split_at_checked(snapshot.separation_bound_bytes(shares[rank].clone()))
             .unwrap_or_default();
-        if roots.len() != theirs.len() || !snapshot.take_firmness(shares[rank].clone(), firmness) {
+        if roots.len() != theirs.len()
+            || !snapshot.take_separation_bounds(shares[rank].clone(), bounds)
+        {
             return Err(malformed(format!(
-                "{} bytes for the volumes of {} patches and the firmness of {} tiles",
+                "{} bytes for the volumes of {} patches and the separation bounds of {} tiles",
                 bytes.len(),
                 theirs.len(),
                 shares[rank].len()
@@ -272,7 +274,7 @@ fn make_alone(
             (patches.clone(), &|patch| snapshot.make_root(patch)),
             (boxed.clone(), &|patch| snapshot.make_boxes(patch)),
             (tiles.clone(), &|tile| {
-                snapshot.make_firmness(tile..tile + 1)
+                snapshot.make_separation_bounds(tile..tile + 1)
             }),
             // The calling thread does this.
             (0..1, &|_| first()),

@@ -3,24 +3,22 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::collide::contact::{Contact, PairId, PairKind};
+use crate::collide::contact::{Contact, PairId, PairKind, Separation};
 
 fn vertex_face(b: u32, vertices: [u32; 4], weights: [f64; 4], gap: f64) -> Contact {
-    Contact {
-        id: PairId {
-            kind: PairKind::VertexFace,
-            body: 0,
-            a: vertices[0],
-            b,
-        },
-        count: 4,
-        vertices,
-        weights,
+    let id = PairId {
+        kind: PairKind::VertexFace,
+        body: 0,
+        a: vertices[0],
+        b,
+    };
+    let separation = Separation {
         normal: DVec3::Z,
         gap,
         target: 0.004,
         body_velocity: DVec3::ZERO,
-    }
+    };
+    Contact::new(id, vertices, weights, separation)
 }
 
 fn solve(contacts: &[Contact], velocities: &[DVec3], mass: f64, rounds: u32) -> Impulses {

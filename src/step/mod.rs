@@ -32,6 +32,7 @@ mod bending;
 pub mod body_response;
 mod breach;
 mod caution;
+mod contact_message;
 mod contact_post;
 mod contacts;
 mod corrections;
@@ -43,7 +44,6 @@ mod elements;
 mod error;
 mod geometry;
 pub mod impulses;
-mod letter;
 mod motion;
 #[cfg(test)]
 mod moving_tests;
@@ -71,10 +71,10 @@ mod world;
 
 pub use assembly::Strains;
 pub use breach::Breach;
+pub(crate) use contact_message::CONTACT_BYTES;
 pub(crate) use detect::patch_sizes;
 pub use error::{GaveUp, Named, StepError};
 pub(crate) use geometry::tiles;
-pub(crate) use letter::BYTES as CONTACT_BYTES;
 pub use report::{PHASES, StepReport, Stops, Sufficed};
 pub use simulation::{Simulation, exchange_name};
 pub use state::{Past, State};

@@ -131,7 +131,7 @@ impl<'w> Simulation<'w> {
         let (x, v) = (&self.x, &self.foreseen);
         let mut snapshot = Snapshot::new(&geometry, &mut self.volumes, x, v, time, dt);
         if comm.size() > 1 {
-            snapshot = snapshot.in_pieces();
+            snapshot = snapshot.by_subtrees();
         }
         if let Some(extent) = self.extent {
             snapshot = snapshot.within(extent);

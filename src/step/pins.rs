@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use glam::{DMat3, DVec3};
 
-use crate::collide::body_motion::{BodyMotion, Pose};
+use crate::collide::bodies::{BodyMotion, Pose};
 use crate::scene::{Pin, Slide};
 
 /// Which vertices are held, and what their pins do.

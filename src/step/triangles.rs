@@ -17,7 +17,7 @@ use crate::physics::ClothModel;
 use crate::physics::membrane::RestTriangle;
 use crate::physics::membrane_lanes::{Coupled, Four, Law, Times, couple};
 use crate::scene::Material;
-use crate::simd::{Arithmetic, ByEight, Lanes, Loop, widest};
+use crate::simd::{Arithmetic, ByEight, InstructionSet, Kernel, Lanes, widest};
 use crate::solve::{MatrixRows, Pattern};
 
 /// The triangles, and the couplings that rows are made of.
@@ -171,7 +171,7 @@ struct Assembling<'a, 'm> {
     room: &'a mut Room,
 }
 
-impl Loop for Assembling<'_, '_> {
+impl Kernel for Assembling<'_, '_> {
     type Output = Result<(), Collapsed>;
 
     #[inline(always)]

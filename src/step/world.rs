@@ -8,8 +8,8 @@ use weft_runtime::wire::hex;
 
 use super::pins::Pins;
 use crate::collide::audit::{Audited, Met, Skin, crossings};
-use crate::collide::body::{Analytic, BodySurface};
-use crate::collide::{Body, BodyMotion, ClothSurface, Geometry, Solid};
+use crate::collide::bodies::{Analytic, BodySurface};
+use crate::collide::{BodyMotion, ClothSurface, Collider, Geometry, Solid};
 use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
 use crate::physics::{ClothModel, PhysicsError};
 use crate::scene::{Cloth, Culling, Held, Pin, Preconditioner, Scene, Surface};
@@ -103,7 +103,7 @@ pub struct World {
     graph: Graph,
     aggregates: Option<Aggregates>,
     surface: ClothSurface,
-    bodies: Vec<Body>,
+    bodies: Vec<Collider>,
     body_meshes: Vec<TriMesh>,
     solids: Vec<Solid>,
     body_motions: Vec<BodyMotion>,
@@ -191,8 +191,8 @@ impl World {
         };
         let bodies = scene.bodies.iter().zip(&body_meshes).map(|(body, mesh)| {
             match (body.surface, Analytic::new(&body.shape)) {
-                (Surface::Analytic, Some(analytic)) => Body::Analytic(analytic),
-                _ => Body::Triangles(Box::new(BodySurface::new(mesh, reach))),
+                (Surface::Analytic, Some(analytic)) => Collider::Analytic(analytic),
+                _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach))),
             }
         });
         Ok(Self {
@@ -352,8 +352,8 @@ impl World {
             .iter()
             .zip(poses)
             .map(|(body, pose)| match body {
-                Body::Triangles(surface) => Audited::Triangles(Skin::of_body(surface, &pose)),
-                Body::Analytic(formula) => Audited::Formula(*formula, pose),
+                Collider::Triangles(surface) => Audited::Triangles(Skin::of_body(surface, &pose)),
+                Collider::Analytic(formula) => Audited::Formula(*formula, pose),
             });
         let names = self.scene.bodies.iter().map(|body| body.name.as_str());
         names.zip(audited).collect()

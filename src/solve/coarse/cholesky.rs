@@ -26,7 +26,7 @@ use weft_partition::Graph;
 use super::elimination::Elimination;
 use super::padded::{self, Column, Eight, Padded, Short, ZERO, narrowed, padded, widened};
 use super::{Block, Six, six};
-use crate::simd::{Lanes, Loop, widest};
+use crate::simd::{Kernel, Lanes, widest};
 
 /// The pattern of the factor, once for a mesh, and of its numbers what solves read.
 #[derive(Clone, Debug)]
@@ -274,7 +274,7 @@ struct Factoring<'a> {
     nothing: f64,
 }
 
-impl Loop for Factoring<'_> {
+impl Kernel for Factoring<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -299,7 +299,7 @@ impl Loop for Factoring<'_> {
 /// [`Cholesky::solve`] in the order of elimination, in place.
 struct Solving<'a>(&'a mut Cholesky);
 
-impl Loop for Solving<'_> {
+impl Kernel for Solving<'_> {
     type Output = f64;
 
     #[inline(always)]

@@ -21,7 +21,7 @@ use super::cholesky::LowerRows;
 use super::groups::Groups;
 use super::modes::{Left, Modes, Projected};
 use super::six::{self, Column};
-use crate::simd::{Lanes, Loop, four_at, widest};
+use crate::simd::{Kernel, Lanes, four_at, widest};
 use crate::solve::block_matrix::Entries;
 use crate::solve::{BlockMatrix, Pattern};
 use crate::team::{Shares, parts};
@@ -246,7 +246,7 @@ struct Adding<'a> {
     first_of_groups: usize,
 }
 
-impl Loop for Adding<'_> {
+impl Kernel for Adding<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -222,13 +222,13 @@ pub(super) fn divide(lanes: impl Lanes, block: &mut Padded, diagonal: &Padded, i
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::{Loop, widths};
+    use crate::simd::{Kernel, by_each_set};
     use crate::solve::testing::Noise;
 
     #[derive(Clone, Copy)]
     struct All<'a>([&'a Padded; 3], &'a Six);
 
-    impl Loop for All<'_> {
+    impl Kernel for All<'_> {
         type Output = [Padded; 2];
 
         #[inline(always)]
@@ -295,7 +295,7 @@ mod tests {
                 std::array::from_fn(|_| padded(&std::array::from_fn(|_| six())));
             let (of, y) = ([&a, &b, &c], six());
             let expected = plain(of, &y).map(|block| block.map(narrowed));
-            for found in widths(All(of, &y)) {
+            for found in by_each_set(All(of, &y)) {
                 assert_eq!(found.map(|block| block.map(narrowed)), expected);
             }
         }

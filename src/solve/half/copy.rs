@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Half, Head, MOST_IN_PATCH, Outer, Patch};
-use crate::simd::{Lanes, Loop, widest};
+use crate::simd::{Kernel, Lanes, widest};
 use crate::solve::block_matrix::{BlockMatrix, BlockSlot, PADDING, Pattern};
 use crate::solve::pages::Paged;
 use crate::team::{Shares, parts};
@@ -270,7 +270,7 @@ struct Rounding<'a, 'r> {
     lost: &'a mut [Lost],
 }
 
-impl Loop for Rounding<'_, '_> {
+impl Kernel for Rounding<'_, '_> {
     type Output = ();
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use glam::DVec3;
 
 use super::Head;
-use crate::simd::{Lanes, Loop};
+use crate::simd::{Kernel, Lanes};
 use crate::solve::block_matrix::{AHEAD, Entries};
 
 /// A vertex of the patch at hand. One line of the cache: four numbers on the border of two take twice as long.
@@ -32,7 +32,7 @@ pub(super) struct Inner<'a> {
     pub(super) long_scalars: &'a mut [f64],
 }
 
-impl Loop for Inner<'_> {
+impl Kernel for Inner<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -139,7 +139,7 @@ pub(super) struct Across<'a> {
     pub(super) first: usize,
 }
 
-impl Loop for Across<'_> {
+impl Kernel for Across<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -252,7 +252,7 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                 [(); 2].map(|()| {
                     let mut snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
                     if ranks > 1 {
-                        snapshot = snapshot.in_pieces();
+                        snapshot = snapshot.by_subtrees();
                     }
                     let search = Search {
                         snapshot: &snapshot,

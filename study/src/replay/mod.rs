@@ -406,7 +406,7 @@ fn work_done(
 }
 
 /// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around the patches that it sees, while others send the cells that it
-/// needs beside these; firmness of its share of the tiles.
+/// needs beside these; separation bounds of its share of the tiles.
 fn making(
     (header, layout): (&Header, &Layout),
     bound_owners: &BoundOwners,

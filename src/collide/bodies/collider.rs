@@ -1,0 +1,349 @@
+//! Colliders: bodies as collisions see them, as triangles with a tree over them or as a signed
+//! distance.
+//!
+//! Triangles of a body face outwards. Edges and vertices where its surface bends little are left to
+//! the contacts of cloth vertices with faces, whose thickness covers them; only sharp ones are
+//! features.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use glam::{DMat3, DVec3};
+use serde::{Deserialize, Serialize};
+
+use crate::collide::bodies::body_motion::Sweep;
+use crate::collide::bvh::displacements::Displacements;
+use crate::collide::bvh::grid::Grid;
+use crate::collide::bvh::quantised::{Quantised, Siblings};
+use crate::collide::bvh::refit::Refit;
+use crate::collide::bvh::tree::Bvh;
+use crate::collide::surface::Surface;
+use crate::mesh::{TriMesh, rotation_matrix};
+use crate::scene::Shape;
+
+/// Cosine of the angle between neighbouring faces above which an edge is not sharp (about 11°).
+const FLAT: f64 = 0.98;
+/// Weights this close to zero mean the border of a triangle.
+pub(in crate::collide) const BOUNDARY: f64 = 1e-9;
+
+/// A body where it was placed.
+#[derive(Clone, Debug)]
+pub enum Collider {
+    /// Triangles.
+    Triangles(Box<BodySurface>),
+    /// A signed distance.
+    Analytic(Analytic),
+}
+
+/// A body made of triangles.
+#[derive(Clone, Debug)]
+pub struct BodySurface {
+    pub(in crate::collide) surface: Surface,
+    pub(in crate::collide) positions: Vec<DVec3>,
+    pub(in crate::collide) normals: Vec<DVec3>,
+    /// For each sharp edge and vertex, the mean of its faces' normals; `None` where it is flat.
+    pub(in crate::collide) edge_normals: Vec<Option<DVec3>>,
+    pub(in crate::collide) vertex_normals: Vec<Option<DVec3>>,
+    /// For each edge and vertex, the cosine of the widest angle between normals of its faces.
+    /// Directions in which it can be nearest lie no farther from any of them.
+    edge_cones: Vec<f64>,
+    vertex_cones: Vec<f64>,
+    pub(in crate::collide) tree: Bvh,
+    refit: Refit,
+    /// Half the reach of contacts, in m.
+    radius: f64,
+    /// The last volumes at rest, and the grid that they lie on.
+    resting: Arc<Mutex<Option<Resting>>>,
+}
+
+/// A body given by its signed distance.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Analytic {
+    /// A ball.
+    Sphere {
+        /// Centre in m.
+        center: DVec3,
+        /// Radius in m.
+        radius: f64,
+    },
+    /// A half space.
+    Plane {
+        /// A point of its surface in m.
+        point: DVec3,
+        /// Unit vector out of it.
+        normal: DVec3,
+    },
+    /// A box.
+    Box {
+        /// Centre in m.
+        center: DVec3,
+        /// Half its side lengths in m.
+        half: DVec3,
+        /// Its axes, if they are not those of coordinates.
+        axes: Option<DMat3>,
+    },
+    /// All points near a segment.
+    Capsule {
+        /// One end in m.
+        from: DVec3,
+        /// The other end in m.
+        to: DVec3,
+        /// Radius in m.
+        radius: f64,
+    },
+}
+
+impl BodySurface {
+    /// Prepares a body of triangles for contacts up to `reach` (m) away.
+    #[must_use]
+    pub fn new(mesh: &TriMesh, reach: f64) -> Self {
+        let x = |v: u32| mesh.positions[v as usize];
+        let surface = Surface::new(&mesh.triangles, mesh.positions.len());
+        let normals: Vec<DVec3> = mesh
+            .triangles
+            .iter()
+            .map(|&[a, b, c]| (x(b) - x(a)).cross(x(c) - x(a)).normalize_or_zero())
+            .collect();
+        let mut at_edge: Vec<Vec<DVec3>> = vec![Vec::new(); surface.edges().len()];
+        let mut at_vertex: Vec<Vec<DVec3>> = vec![Vec::new(); mesh.positions.len()];
+        for (index, t) in (0..).zip(&mesh.triangles) {
+            let normal = normals[index as usize];
+            surface
+                .edges_of(index)
+                .iter()
+                .for_each(|&e| at_edge[e as usize].push(normal));
+            t.iter().for_each(|&v| at_vertex[v as usize].push(normal));
+        }
+        let items = (0..)
+            .zip(&mesh.triangles)
+            .map(|(i, t)| (i, t.iter().map(|&v| x(v)).sum::<DVec3>() / 3.0))
+            .collect();
+        let tree = Bvh::build(items);
+        Self {
+            refit: Refit::new(&tree, |t| mesh.triangles[t as usize]),
+            tree,
+            surface,
+            positions: mesh.positions.clone(),
+            normals,
+            edge_normals: at_edge.iter().map(|faces| sharp(faces, true)).collect(),
+            vertex_normals: at_vertex.iter().map(|faces| sharp(faces, false)).collect(),
+            edge_cones: at_edge.iter().map(|faces| cone(faces, true)).collect(),
+            vertex_cones: at_vertex.iter().map(|faces| cone(faces, false)).collect(),
+            radius: 0.5 * reach,
+            resting: Arc::default(),
+        }
+    }
+
+    /// Whether it has these triangles.
+    #[must_use]
+    pub fn is_of(&self, triangles: &[[u32; 3]]) -> bool {
+        self.surface.triangles() == triangles
+    }
+
+    /// Whether a point in direction `normal` from a point on the border of a face, given by its
+    /// weights, is nearest to that border rather than to a neighbouring face.
+    pub(in crate::collide) fn is_nearest(
+        &self,
+        face: u32,
+        weights: [f64; 3],
+        normal: DVec3,
+    ) -> bool {
+        let corners = self.surface.triangles()[face as usize];
+        let zero = weights.map(|w| w <= BOUNDARY);
+        let cone = match zero {
+            [false, true, true] => self.vertex_cones[corners[0] as usize],
+            [true, false, true] => self.vertex_cones[corners[1] as usize],
+            [true, true, false] => self.vertex_cones[corners[2] as usize],
+            // The edge from corner k to the next is opposite to the corner after that.
+            [false, false, true] => self.edge_cones[self.surface.edges_of(face)[0] as usize],
+            [true, false, false] => self.edge_cones[self.surface.edges_of(face)[1] as usize],
+            [false, true, false] => self.edge_cones[self.surface.edges_of(face)[2] as usize],
+            _ => return true,
+        };
+        normal.dot(self.normals[face as usize]) >= cone - 1e-6
+    }
+
+    /// Displacements of the vertices in a step of `dt` seconds, seen from the origin of the grid.
+    pub(in crate::collide) fn displacements(
+        &self,
+        grid: &Grid,
+        (sweep, dt): (&Sweep, f64),
+        displacements: &mut Vec<Displacements>,
+    ) {
+        let ends = |&p: &DVec3| sweep.ends(p, dt);
+        Displacements::of(&self.positions, ends, grid.origin(), displacements);
+    }
+
+    /// Computes the volumes of the vertices with these displacements, inflated by half the reach.
+    pub(in crate::collide) fn vertex_volumes(
+        &self,
+        grid: &Grid,
+        displacements: &[Displacements],
+        vertices: &mut Vec<Quantised>,
+    ) {
+        grid.measure(displacements, grid.origin(), self.radius, vertices);
+    }
+
+    /// Computes the volumes of the nodes from those of the vertices.
+    pub(in crate::collide) fn refit(&self, vertices: &[Quantised], volumes: &mut Vec<Siblings>) {
+        self.refit.run(vertices, volumes);
+    }
+
+    /// The volumes of the nodes at rest, which are kept as long as the grid stays.
+    pub(in crate::collide) fn resting(&self, grid: &Grid) -> Arc<Vec<Siblings>> {
+        let mut kept = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((of, volumes)) if of == grid => Arc::clone(volumes),
+            _ => {
+                let mut volumes = Vec::new();
+                let (mut displacements, mut vertices) = (Vec::new(), Vec::new());
+                let still = Sweep::Shift {
+                    offset: DVec3::ZERO,
+                    velocity: DVec3::ZERO,
+                };
+                self.displacements(grid, (&still, 0.0), &mut displacements);
+                self.vertex_volumes(grid, &displacements, &mut vertices);
+                self.refit(&vertices, &mut volumes);
+                let volumes = Arc::new(volumes);
+                *kept = Some((*grid, Arc::clone(&volumes)));
+                volumes
+            }
+        }
+    }
+}
+
+/// Volumes and their grid.
+type Resting = (Grid, Arc<Vec<Siblings>>);
+
+/// The smallest cosine between two of the normals; −1 at an open edge, where any direction is
+/// possible.
+fn cone(faces: &[DVec3], edge: bool) -> f64 {
+    if edge && faces.len() == 1 {
+        return -1.0;
+    }
+    let pairs = faces
+        .iter()
+        .enumerate()
+        .flat_map(|(i, a)| faces[..i].iter().map(|b| a.dot(*b)));
+    pairs.fold(1.0, f64::min)
+}
+
+/// The mean normal of faces that meet at a sharp feature. An open edge is sharp, a lone vertex is
+/// not.
+fn sharp(faces: &[DVec3], edge: bool) -> Option<DVec3> {
+    let bends = faces
+        .iter()
+        .enumerate()
+        .any(|(i, a)| faces[..i].iter().any(|b| a.dot(*b) < FLAT));
+    let open = edge && faces.len() == 1;
+    (bends || open).then(|| faces.iter().sum::<DVec3>().normalize_or_zero())
+}
+
+impl Analytic {
+    /// The signed distance for a shape; `None` for a mesh.
+    #[must_use]
+    pub fn new(shape: &Shape) -> Option<Self> {
+        Some(match *shape {
+            Shape::Sphere { center, radius } => Self::Sphere { center, radius },
+            Shape::Plane { point, normal, .. } => Self::Plane { point, normal },
+            Shape::Box {
+                center,
+                size,
+                rotation,
+            } => Self::Box {
+                center,
+                half: 0.5 * size,
+                axes: (rotation != DVec3::ZERO).then(|| rotation_matrix(rotation)),
+            },
+            Shape::Capsule { from, to, radius } => Self::Capsule { from, to, radius },
+            Shape::Mesh { .. } => return None,
+        })
+    }
+
+    /// Distance of `p` from the surface in m, negative inside, and the unit vector out of the body.
+    #[must_use]
+    pub fn distance(&self, p: DVec3) -> (f64, DVec3) {
+        match *self {
+            Self::Sphere { center, radius } => round(p, center, radius),
+            Self::Plane { point, normal } => ((p - point).dot(normal), normal),
+            Self::Box { center, half, axes } => {
+                let turned = |v: DVec3| axes.map_or(v, |axes| axes * v);
+                let r = axes.map_or(p - center, |axes| axes.transpose() * (p - center));
+                let out = r.abs() - half;
+                if out.max_element() <= 0.0 {
+                    let k = (1..3).fold(0, |best, k| if out[k] > out[best] { k } else { best });
+                    let mut normal = DVec3::ZERO;
+                    normal[k] = 1.0f64.copysign(r[k]);
+                    return (out[k], turned(normal));
+                }
+                round(p, center + turned(r.clamp(-half, half)), 0.0)
+            }
+            Self::Capsule { from, to, radius } => {
+                let axis = to - from;
+                let t = axis.dot(p - from) / axis.length_squared().max(f64::MIN_POSITIVE);
+                round(p, from + axis * t.clamp(0.0, 1.0), radius)
+            }
+        }
+    }
+}
+
+/// Distance from a ball.
+fn round(p: DVec3, center: DVec3, radius: f64) -> (f64, DVec3) {
+    let r = p - center;
+    let length = r.length();
+    (
+        length - radius,
+        if length > 0.0 { r / length } else { DVec3::Z },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_exact() {
+        let sphere = Analytic::Sphere {
+            center: DVec3::X,
+            radius: 2.0,
+        };
+        assert_eq!(sphere.distance(DVec3::new(4.0, 0.0, 0.0)), (1.0, DVec3::X));
+        let cuboid = Analytic::Box {
+            center: DVec3::ZERO,
+            half: DVec3::new(1.0, 2.0, 3.0),
+            axes: None,
+        };
+        assert_eq!(cuboid.distance(DVec3::new(0.5, 0.0, 0.0)), (-0.5, DVec3::X));
+        let (d, n) = cuboid.distance(DVec3::new(4.0, 6.0, 0.0));
+        assert!((d - 5.0).abs() < 1e-14 && (n - DVec3::new(0.6, 0.8, 0.0)).length() < 1e-14);
+        let turned = Analytic::Box {
+            center: DVec3::X,
+            half: DVec3::new(1.0, 2.0, 3.0),
+            axes: Some(rotation_matrix(DVec3::new(
+                0.0,
+                0.0,
+                std::f64::consts::FRAC_PI_2,
+            ))),
+        };
+        for (p, distance, normal) in [
+            (DVec3::new(3.5, 0.0, 0.0), 0.5, DVec3::X),
+            (DVec3::new(1.0, -0.75, 0.0), -0.25, DVec3::NEG_Y),
+        ] {
+            let (d, n) = turned.distance(p);
+            assert!(
+                (d - distance).abs() < 1e-14 && (n - normal).length() < 1e-14,
+                "{p}"
+            );
+        }
+        let capsule = Analytic::Capsule {
+            from: DVec3::ZERO,
+            to: DVec3::Z,
+            radius: 0.5,
+        };
+        assert!((capsule.distance(DVec3::new(0.0, 0.0, 2.0)).0 - 0.5).abs() < 1e-15);
+        let plane = Analytic::Plane {
+            point: DVec3::Z,
+            normal: DVec3::Z,
+        };
+        assert_eq!(plane.distance(DVec3::ZERO), (-1.0, DVec3::Z));
+    }
+}

@@ -1,0 +1,10 @@
+//! Bodies: triangles with a tree over them or a signed distance, how they move, and what they
+//! enclose.
+
+pub mod body_motion;
+pub mod collider;
+pub(super) mod enclosed;
+pub(super) mod solid;
+
+pub use body_motion::{BodyMotion, Pose};
+pub use collider::{Analytic, BodySurface, Collider};

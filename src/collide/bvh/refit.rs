@@ -1,0 +1,448 @@
+//! The refit: the sweep that brings the volumes of a tree up to date, leaves and inner nodes apart.
+//!
+//! A processor cannot foresee whether the next node is a leaf, and loses as much time by a wrong
+//! guess as a union takes. So in each stretch of nodes first the leaves are gone through, then the
+//! inner nodes, by lists that are made with the tree. Stretches are so short that the volumes of
+//! one stay in the fastest cache.
+//!
+//! A tree that is tested against few others need not be refitted whole. It is cut into small
+//! *subtrees*, which hold all leaves between them, and the nodes above these. A subtree is refitted
+//! once a test may look at it; what is above is read only by tests of the whole tree.
+
+use std::ops::Range;
+
+use crate::collide::bvh::quantised::{Quantised, Siblings};
+use crate::collide::bvh::tree::{Below, Bvh, Node};
+use crate::simd::{Kernel, Lanes, up_to_avx2};
+
+/// The number of nodes of a stretch.
+const STRETCH: u32 = 256;
+/// The most triangles of a subtree, unless that makes too many subtrees.
+const SUBTREE: usize = 24;
+/// The most subtrees of a tree: a number has a bit for each.
+const MOST_SUBTREES: usize = 64;
+
+/// The lists by which a tree is refitted.
+#[derive(Clone, Debug, Default)]
+pub(in crate::collide) struct Refit {
+    /// The leaves, from the last on: the places of their corners among the volumes of vertices, and
+    /// the node.
+    leaves: Vec<[u32; 4]>,
+    /// The inner nodes, from the last on: the node, and its children.
+    inner: Vec<(u32, Below)>,
+    /// Where the leaves and the inner nodes of each stretch end, from the last on.
+    stretches: Vec<[u32; 2]>,
+    subtrees: Vec<Subtree>,
+    /// The places of the vertices of each subtree, each once.
+    corners: Vec<u32>,
+    /// For each place, the subtrees that have it, a bit for each.
+    shared: Vec<u64>,
+    /// The inner nodes above subtrees, from the last on: the node, and its children.
+    above: Vec<(u32, Below)>,
+}
+
+/// A subtree.
+#[derive(Clone, Debug)]
+struct Subtree {
+    root: u32,
+    below: Below,
+    /// The nodes below its root.
+    nodes: Range<u32>,
+    /// Its leaves among all, and the inner nodes below its root.
+    leaves: Range<u32>,
+    inner: Range<u32>,
+    /// Where its vertices are among those of all subtrees.
+    corners: Range<u32>,
+}
+
+impl Refit {
+    /// The refit of a tree over triangles with corners at these places.
+    pub(in crate::collide) fn new(tree: &Bvh, places: impl Fn(u32) -> [u32; 3]) -> Self {
+        let mut all = Self::default();
+        for node in (0..tree.len() as u32).rev() {
+            match tree.node(node) {
+                Node::Leaf(triangle) => {
+                    let [a, b, c] = places(triangle);
+                    all.leaves.push([a, b, c, node]);
+                }
+                Node::Inner(_) => all.inner.push((node, tree.below()[node as usize])),
+            }
+            if node % STRETCH == 0 {
+                let ends = [all.leaves.len() as u32, all.inner.len() as u32];
+                all.stretches.push(ends);
+            }
+        }
+        if !tree.is_empty() {
+            let triangles = all.leaves.len();
+            all.cut(
+                tree,
+                (0, triangles),
+                SUBTREE.max(triangles.div_ceil(MOST_SUBTREES)),
+            );
+            all.above.reverse();
+            all.share();
+        }
+        all
+    }
+
+    /// Cuts what is below a node, which has so many triangles, into subtrees of no more than `most`
+    /// triangles.
+    fn cut(&mut self, tree: &Bvh, (root, triangles): (u32, usize), most: usize) {
+        if let Node::Inner(child) = tree.node(root)
+            && triangles > most
+        {
+            self.above.push((root, tree.below()[root as usize]));
+            // As trees are split.
+            self.cut(tree, (child, triangles / 2), most);
+            self.cut(tree, (child + 1, triangles.div_ceil(2)), most);
+            return;
+        }
+        // What is below a node follows its first child.
+        let nodes = match tree.node(root) {
+            Node::Inner(child) => child..child + 2 * (triangles as u32 - 1),
+            Node::Leaf(_) => 0..0,
+        };
+        let leaf = |node: u32| self.leaves.partition_point(|leaf| leaf[3] >= node) as u32;
+        let inner = |node: u32| self.inner.partition_point(|inner| inner.0 >= node) as u32;
+        let leaves = match tree.node(root) {
+            Node::Inner(_) => leaf(nodes.end)..leaf(nodes.start),
+            Node::Leaf(_) => leaf(root + 1)..leaf(root),
+        };
+        let inner = inner(nodes.end)..inner(nodes.start);
+        let own = part(&self.leaves, &leaves);
+        let mut corners: Vec<u32> = own.iter().flat_map(|&[a, b, c, _]| [a, b, c]).collect();
+        corners.sort_unstable();
+        corners.dedup();
+        let first = self.corners.len() as u32;
+        self.corners.extend(corners);
+        self.subtrees.push(Subtree {
+            root,
+            below: tree.below()[root as usize],
+            nodes,
+            leaves,
+            inner,
+            corners: first..self.corners.len() as u32,
+        });
+    }
+
+    /// Notes which subtrees have which places.
+    fn share(&mut self) {
+        let places = self.corners.iter().max().map_or(0, |&last| last + 1);
+        self.shared = vec![0; places as usize];
+        for (at, subtree) in self.subtrees.iter().enumerate() {
+            for &place in part(&self.corners, &subtree.corners) {
+                self.shared[place as usize] |= 1 << at;
+            }
+        }
+    }
+
+    /// The number of nodes of each subtree.
+    pub(in crate::collide) fn subtrees(&self) -> impl ExactSizeIterator<Item = u32> {
+        let nodes = |subtree: &Subtree| 1 + subtree.nodes.len() as u32;
+        self.subtrees.iter().map(nodes)
+    }
+
+    /// All subtrees, a bit for each.
+    pub(in crate::collide) fn whole(&self) -> u64 {
+        match self.subtrees.len() {
+            0 => 0,
+            count => u64::MAX >> (MOST_SUBTREES - count),
+        }
+    }
+
+    /// The root of a subtree.
+    pub(in crate::collide) fn root(&self, subtree: u32) -> u32 {
+        self.subtrees[subtree as usize].root
+    }
+
+    /// Whether a node belongs to one of some subtrees, a bit for each.
+    pub(in crate::collide) fn is_in(&self, node: u32, subtrees: u64) -> bool {
+        // The nodes below the root of a subtree precede those below the root of the next.
+        let below = (self.subtrees).partition_point(|subtree| subtree.nodes.end <= node);
+        let is_below = self
+            .subtrees
+            .get(below)
+            .is_some_and(|p| p.nodes.contains(&node));
+        let root = || {
+            self.subtrees
+                .iter()
+                .position(|subtree| subtree.root == node)
+        };
+        let subtree = if is_below { Some(below) } else { root() };
+        subtree.is_some_and(|subtree| subtrees >> subtree & 1 != 0)
+    }
+
+    /// The places of the vertices of each subtree.
+    pub(in crate::collide) fn corners(&self) -> impl Iterator<Item = &[u32]> {
+        (self.subtrees.iter()).map(|subtree| part(&self.corners, &subtree.corners))
+    }
+
+    /// For each place that any subtree has, the subtrees that have it, a bit for each.
+    pub(in crate::collide) fn shared(&self) -> &[u64] {
+        &self.shared
+    }
+
+    /// Puts on a list the places that some subtrees have and some others do not, each once.
+    pub(in crate::collide) fn places(&self, of: u64, but: u64, out: &mut Vec<u32>) {
+        let mut had = but;
+        for (at, subtree) in self.subtrees.iter().enumerate() {
+            if of >> at & 1 != 0 {
+                let corners = part(&self.corners, &subtree.corners).iter().copied();
+                out.extend(corners.filter(|&place| self.shared[place as usize] & had == 0));
+                had |= 1 << at;
+            }
+        }
+    }
+
+    /// Fills in the volumes of all nodes, in the order of
+    /// [`Nodes`](crate::collide::bvh::quantised::Nodes), from those of vertices.
+    ///
+    /// # Panics
+    /// If there are fewer of these than places.
+    pub(in crate::collide) fn run(&self, vertices: &[Quantised], volumes: &mut Vec<Siblings>) {
+        self.make_room(volumes);
+        up_to_avx2(Refitting {
+            of: self,
+            vertices,
+            volumes,
+        });
+        end(volumes);
+    }
+
+    /// Fills in the volumes of some subtrees. The others stay as they were, perhaps in an earlier
+    /// step.
+    ///
+    /// # Panics
+    /// If there are fewer vertices than places.
+    pub(in crate::collide) fn open(
+        &self,
+        which: u64,
+        vertices: &[Quantised],
+        volumes: &mut Vec<Siblings>,
+    ) {
+        self.make_room(volumes);
+        up_to_avx2(Opening {
+            of: self,
+            which,
+            vertices,
+            volumes,
+        });
+        if self.subtrees.len() == 1 {
+            end(volumes);
+        }
+    }
+
+    /// Fills in the volumes of the nodes above subtrees, from those of all their roots.
+    ///
+    /// # Panics
+    /// If there are fewer volumes than nodes.
+    pub(in crate::collide) fn join(&self, volumes: &mut [Siblings]) {
+        sweep_inner(&self.above, volumes);
+        end(volumes);
+    }
+
+    fn make_room(&self, volumes: &mut Vec<Siblings>) {
+        let nodes = self.leaves.len() + self.inner.len();
+        volumes.resize(nodes.div_ceil(2), Siblings::NOTHING);
+    }
+}
+
+/// The root stands for both of two siblings.
+fn end(volumes: &mut [Siblings]) {
+    if let Some(root) = volumes.first_mut() {
+        let whole = root.one(1);
+        root.put(0, &whole);
+    }
+}
+
+#[inline(always)]
+fn sweep_leaves(leaves: &[[u32; 4]], vertices: &[Quantised], volumes: &mut [Siblings]) {
+    for &[a, b, c, node] in leaves {
+        // There is no `map` here, because what it calls may be compiled for any processor.
+        let (a, b) = (&vertices[a as usize], &vertices[b as usize]);
+        put(
+            volumes,
+            (node, Below::leaf(node)),
+            &a.union(b).union(&vertices[c as usize]),
+        );
+    }
+}
+
+#[inline(always)]
+fn sweep_inner(inner: &[(u32, Below)], volumes: &mut [Siblings]) {
+    for &(node, below) in inner {
+        let volume = volumes[below.siblings() as usize].union();
+        put(volumes, (node, below), &volume);
+    }
+}
+
+#[inline(always)]
+fn put(volumes: &mut [Siblings], (node, below): (u32, Below), volume: &Quantised) {
+    let (at, side) = place(node);
+    let siblings = &mut volumes[at];
+    siblings.put(side, volume);
+    siblings.below[side] = below;
+}
+
+/// A part of a list.
+#[inline(always)]
+fn part<'a, T>(list: &'a [T], range: &Range<u32>) -> &'a [T] {
+    &list[range.start as usize..range.end as usize]
+}
+
+/// The arguments of [`Refit::run`].
+struct Refitting<'a> {
+    of: &'a Refit,
+    vertices: &'a [Quantised],
+    volumes: &'a mut [Siblings],
+}
+
+impl Kernel for Refitting<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Lanes>(self, _: S) {
+        let mut from = [0; 2];
+        for &ends in &self.of.stretches {
+            let leaves = part(&self.of.leaves, &(from[0]..ends[0]));
+            sweep_leaves(leaves, self.vertices, self.volumes);
+            let inner = part(&self.of.inner, &(from[1]..ends[1]));
+            sweep_inner(inner, self.volumes);
+            from = ends;
+        }
+    }
+}
+
+/// The arguments of [`Refit::open`].
+struct Opening<'a> {
+    of: &'a Refit,
+    which: u64,
+    vertices: &'a [Quantised],
+    volumes: &'a mut [Siblings],
+}
+
+impl Kernel for Opening<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Lanes>(self, _: S) {
+        for (at, subtree) in self.of.subtrees.iter().enumerate() {
+            if self.which >> at & 1 != 0 {
+                let leaves = part(&self.of.leaves, &subtree.leaves);
+                sweep_leaves(leaves, self.vertices, self.volumes);
+                sweep_inner(part(&self.of.inner, &subtree.inner), self.volumes);
+                if !subtree.nodes.is_empty() {
+                    sweep_inner(&[(subtree.root, subtree.below)], self.volumes);
+                }
+            }
+        }
+    }
+}
+
+/// The place of a node's volume: which siblings, and which of the two.
+#[inline(always)]
+fn place(node: u32) -> (usize, usize) {
+    let at = node as usize + 1;
+    (at / 2, at % 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use glam::DVec3;
+
+    use super::*;
+    use crate::collide::bvh::displacements::Displacements;
+    use crate::collide::bvh::extent::Extent;
+    use crate::collide::bvh::grid::Grid;
+    use crate::collide::bvh::quantised::Nodes;
+    use crate::collide::bvh::traversal::NodeVolumes;
+
+    #[test]
+    fn every_node_has_what_holds_its_triangles_and_no_more() {
+        for count in [0_u32, 1, 2, 3, 17, 300, 1000] {
+            let x = |v: u32| {
+                let of = |p: u32| f64::from(v * 7919 % p) / f64::from(p);
+                DVec3::new(of(101), of(57), of(1013))
+            };
+            let corners = |t: u32| [t, t * 31 % (count + 2), t * 17 % (count + 2)];
+            let tree = Bvh::build((0..count).map(|t| (t, x(t))).collect());
+            let points: Vec<DVec3> = (0..count + 2).map(x).collect();
+            let grid = Grid::over(Extent::of(&points));
+            let (mut displacements, mut vertices) = (Vec::new(), Vec::new());
+            Displacements::of(
+                &points,
+                |&p| [p, p + 0.01 * p],
+                points[0],
+                &mut displacements,
+            );
+            grid.measure(&displacements, points[0], 0.01, &mut vertices);
+
+            let mut volumes = Vec::new();
+            let refit = Refit::new(&tree, corners);
+            // What was there before is of no matter.
+            refit.run(&vec![vertices[0]; vertices.len()], &mut volumes);
+            refit.run(&vertices, &mut volumes);
+            let nodes = Nodes(&volumes);
+            assert_eq!(nodes.count(), tree.len());
+            for node in 0..tree.len() as u32 {
+                let expected = match tree.node(node) {
+                    Node::Inner(first) => nodes.of(first).union(&nodes.of(first + 1)),
+                    Node::Leaf(t) => {
+                        let [a, b, c] = corners(t).map(|v| vertices[v as usize]);
+                        a.union(&b).union(&c)
+                    }
+                };
+                assert_eq!(nodes.of(node), expected, "node {node} of {count} triangles");
+                let below = NodeVolumes::below(nodes, &tree, node);
+                assert_eq!(below, tree.below()[node as usize]);
+            }
+            if let Some(first) = volumes.first() {
+                assert_eq!(first.one(0), first.one(1));
+            }
+
+            // The same subtree by subtree, whatever there was before.
+            let mut pieced = Vec::new();
+            let others = vec![vertices[0]; vertices.len()];
+            refit.run(&others, &mut pieced);
+            assert!(refit.subtrees.len() <= MOST_SUBTREES);
+            let (mut made, mut places, mut known) = (0, Vec::new(), others);
+            for (at, inside) in refit.subtrees().enumerate() {
+                let (which, before) = (1 << at, (1 << at) - 1);
+                assert_eq!(refit.whole() & which, which);
+                assert!(inside <= 2 * SUBTREE as u32);
+                made += inside as usize;
+                // Its vertices are all that is read, and those that others have are there.
+                places.clear();
+                refit.places(which, before, &mut places);
+                for &place in &places {
+                    known[place as usize] = vertices[place as usize];
+                    assert_eq!(refit.shared()[place as usize] & before, 0);
+                }
+                refit.open(which, &known, &mut pieced);
+                let mut nodes_in = 0;
+                for node in (0..tree.len() as u32).filter(|&node| refit.is_in(node, which)) {
+                    nodes_in += 1;
+                    assert_eq!(Nodes(&pieced).of(node), nodes.of(node), "{node} of {count}");
+                    let below = NodeVolumes::below(Nodes(&pieced), &tree, node);
+                    assert_eq!(below, tree.below()[node as usize]);
+                }
+                assert_eq!(nodes_in, inside);
+                assert!(refit.is_in(refit.root(at as u32), which));
+            }
+            assert_eq!(made + refit.above.len(), tree.len());
+            if count > 300 {
+                assert!(volumes != pieced);
+            }
+            let mut all = Vec::new();
+            refit.places(refit.whole(), 0, &mut all);
+            all.sort_unstable();
+            let distinct: BTreeSet<u32> = (0..count).flat_map(corners).collect();
+            assert!(all.into_iter().eq(distinct));
+            refit.join(&mut pieced);
+            assert_eq!(refit.whole().count_ones() as usize, refit.subtrees.len());
+            assert_eq!(volumes, pieced);
+        }
+    }
+}

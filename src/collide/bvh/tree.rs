@@ -1,0 +1,234 @@
+//! Binary trees of bounding volumes over triangles: topology built once, volumes refitted each
+//! step.
+//!
+//! The topology comes from the rest shape, top down, by halving along the longest side [TB06
+//! §4.2.1], so that subtrees stay compact parts of cloth however it is folded. Nodes are numbered
+//! so that children follow their parent, side by side: one sweep backwards refits the whole tree,
+//! and a test of a node reads both children's volumes together.
+
+use glam::DVec3;
+
+use crate::collide::bvh::kdop::Kdop;
+use crate::simd::InstructionSet;
+
+/// A node's two children, or the triangle of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// The first of two children, the second being next; both have larger numbers than the node.
+    Inner(u32),
+    /// One triangle.
+    Leaf(u32),
+}
+
+/// A tree; node 0 is the root. Without triangles it has no nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bvh {
+    /// First children, and triangles with [`LEAF`].
+    nodes: Vec<u32>,
+    /// For each node, the description of the nodes below it that traversals read.
+    below: Vec<Below>,
+}
+
+/// The nodes below a node: two siblings, or, for a leaf, itself as one of two.
+///
+/// Siblings have a number: k is that of nodes 2 k - 1 and 2 k, and 0 that of the root, as the
+/// second of two. Two further bits say which of the siblings are below the node, and two which of
+/// them are leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::collide) struct Below(u32);
+
+impl Below {
+    /// The value before it is known.
+    pub(in crate::collide) const NOTHING: Self = Self(0);
+
+    /// The description for a leaf.
+    #[inline(always)]
+    pub(in crate::collide) fn leaf(node: u32) -> Self {
+        Self(Self::itself(node).0 | (2 - node % 2))
+    }
+
+    /// The description of a node itself, as one of two siblings, if it is no leaf.
+    #[inline(always)]
+    pub(in crate::collide) fn itself(node: u32) -> Self {
+        Self((node.div_ceil(2) << 4) | ((2 - node % 2) << 2))
+    }
+
+    /// The number of the siblings.
+    #[inline(always)]
+    pub(in crate::collide) fn siblings(self) -> u32 {
+        self.0 >> 4
+    }
+
+    /// The siblings as nodes.
+    #[inline(always)]
+    pub(in crate::collide) fn nodes(self) -> [u32; 2] {
+        let second = 2 * self.siblings();
+        [second.wrapping_sub(1), second]
+    }
+
+    /// The bits: two for the siblings that are leaves, then two for those that are below the node.
+    #[inline(always)]
+    pub(in crate::collide) fn bits(self) -> usize {
+        (self.0 & 15) as usize
+    }
+
+    /// Whether both siblings are below the node, so that it is no leaf.
+    #[inline(always)]
+    pub(in crate::collide) fn is_both(self) -> bool {
+        !self.0 & 0b1100 == 0
+    }
+}
+
+/// The bit that is set for leaves.
+const LEAF: u32 = 1 << 31;
+/// The most triangles of a tree: numbers of siblings have 28 bits.
+const MOST: usize = 1 << 27;
+
+impl Bvh {
+    /// Builds a tree over triangles, given by number (below 2^31) and centre.
+    ///
+    /// # Panics
+    /// If there are more than 2^27.
+    #[must_use]
+    pub fn build(mut items: Vec<(u32, DVec3)>) -> Self {
+        assert!(
+            items.len() <= MOST,
+            "a tree of no more than {MOST} triangles"
+        );
+        let mut nodes = Vec::with_capacity((2 * items.len()).saturating_sub(1));
+        if !items.is_empty() {
+            nodes.push(0);
+            split(&mut items, &mut nodes, 0);
+        }
+        let leaf = |node: u32| u32::from(nodes[node as usize] & LEAF != 0);
+        let below = (0..).zip(&nodes).map(|(node, &word)| match word & LEAF {
+            0 => Below((word.div_ceil(2) << 4) | 0b1100 | (leaf(word + 1) << 1) | leaf(word)),
+            _ => Below::leaf(node),
+        });
+        Self {
+            below: below.collect(),
+            nodes,
+        }
+    }
+
+    /// The number of nodes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether it has no triangles.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// A node.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[must_use]
+    #[inline]
+    pub fn node(&self, index: u32) -> Node {
+        let word = self.nodes[index as usize];
+        if word & LEAF == 0 {
+            Node::Inner(word)
+        } else {
+            Node::Leaf(word & !LEAF)
+        }
+    }
+
+    /// The triangle of a leaf.
+    #[inline]
+    pub(in crate::collide) fn triangle(&self, leaf: u32) -> u32 {
+        self.nodes[leaf as usize] & !LEAF
+    }
+
+    /// Asks memory for the triangle of a leaf, which is soon to be looked up.
+    #[inline(always)]
+    pub(in crate::collide) fn prefetch(&self, set: impl InstructionSet, leaf: u32) {
+        set.prefetch_value(&self.nodes[leaf as usize]);
+    }
+
+    /// The descriptions of the nodes below each node.
+    #[inline(always)]
+    pub(in crate::collide) fn below(&self) -> &[Below] {
+        &self.below
+    }
+
+    /// Computes all volumes, in the order of the nodes, from those of the triangles.
+    pub fn refit<const N: usize>(&self, leaf: impl Fn(u32) -> Kdop<N>, volumes: &mut Vec<Kdop<N>>) {
+        volumes.resize(self.nodes.len(), Kdop::EMPTY);
+        for index in (0..self.nodes.len()).rev() {
+            volumes[index] = match self.node(index as u32) {
+                Node::Inner(first) => {
+                    let first = first as usize;
+                    volumes[first].union(&volumes[first + 1])
+                }
+                Node::Leaf(triangle) => leaf(triangle),
+            };
+        }
+    }
+}
+
+/// Makes node `index` the tree of `items`.
+fn split(items: &mut [(u32, DVec3)], nodes: &mut Vec<u32>, index: usize) {
+    if let [(triangle, _)] = items {
+        nodes[index] = *triangle | LEAF;
+        return;
+    }
+    let (mut low, mut high) = (DVec3::INFINITY, DVec3::NEG_INFINITY);
+    for (_, center) in items.iter() {
+        low = low.min(*center);
+        high = high.max(*center);
+    }
+    let extent = high - low;
+    let axis = (1..3).fold(0, |best, k| if extent[k] > extent[best] { k } else { best });
+    let middle = items.len() / 2;
+    // Ties by number: the tree is a function of the mesh.
+    items.select_nth_unstable_by(middle, |a, b| {
+        a.1[axis].total_cmp(&b.1[axis]).then(a.0.cmp(&b.0))
+    });
+    let first = nodes.len();
+    nodes[index] = first as u32;
+    nodes.extend([0, 0]);
+    let (left, right) = items.split_at_mut(middle);
+    left.sort_unstable_by_key(|item| item.0);
+    right.sort_unstable_by_key(|item| item.0);
+    split(left, nodes, first);
+    split(right, nodes, first + 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collide::bvh::kdop::Kdop18;
+
+    #[test]
+    fn a_tree_holds_every_triangle_once_and_children_follow_parents() {
+        for n in [0u32, 1, 2, 3, 17, 1000] {
+            let center = |i: u32| DVec3::new(f64::from(i * 7919 % 101), f64::from(i % 13), 0.0);
+            let tree = Bvh::build((0..n).map(|i| (i, center(i))).collect());
+            let mut seen: Vec<u32> = Vec::new();
+            for index in 0..tree.len() as u32 {
+                match tree.node(index) {
+                    Node::Leaf(t) => seen.push(t),
+                    Node::Inner(first) => assert!(first > index),
+                }
+            }
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..n));
+            let mut volumes = Vec::new();
+            tree.refit(|t| Kdop18::around(&[center(t)], 0.0), &mut volumes);
+            if let Some(root) = volumes.first() {
+                assert!((0..n).all(|i| root.contains(center(i))));
+            }
+        }
+    }
+
+    #[test]
+    fn coincident_triangles_are_split_all_the_same() {
+        let tree = Bvh::build((0..64).map(|i| (i, DVec3::ONE)).collect());
+        assert_eq!(tree.len(), 127);
+    }
+}

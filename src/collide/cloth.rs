@@ -1,0 +1,222 @@
+//! Cloth as collisions see it: one tree per patch, and what leaving out tests needs to know of the
+//! rest shape.
+
+use glam::DVec3;
+
+use crate::collide::bvh::refit::Refit;
+use crate::collide::bvh::tree::{Bvh, Node};
+use crate::collide::cull::charts::{Charts, Margin, Places, TileWork};
+use crate::collide::cull::rest_adjacent::RestAdjacent;
+use crate::collide::surface::Surface;
+use crate::disjoint_sets::DisjointSets;
+
+/// Cloth as collisions see it: one tree per patch.
+#[derive(Clone, Debug)]
+pub struct ClothSurface {
+    surface: Surface,
+    rest: Vec<DVec3>,
+    /// For each vertex, the lowest vertex of the connected component of cloth that it belongs to.
+    component: Vec<u32>,
+    patches: Vec<Bvh>,
+    /// The vertices of the triangles of each patch, ascending.
+    patch_vertices: Vec<Vec<u32>>,
+    /// For each triangle, the places of its corners there.
+    places: Vec<[u32; 3]>,
+    /// The lists by which the trees are refitted, from volumes at those places.
+    refits: Vec<Refit>,
+    /// For each vertex of a triangle, a patch and its place there.
+    slots: Vec<(u32, u32)>,
+    culling: Option<Culling>,
+}
+
+/// The parts of the rest shape that leaving out tests needs.
+#[derive(Clone, Debug)]
+pub(in crate::collide) struct Culling {
+    pub(in crate::collide) charts: Charts,
+    pub(in crate::collide) rest_adjacent: RestAdjacent,
+    /// For each patch, where the nodes of its tree lie.
+    pub(in crate::collide) places: Vec<Places>,
+    /// The work that the separation bounds of each tile take, in the order in which ranks share
+    /// them.
+    tiles: Vec<TileWork>,
+    /// The distance at rest, in m, beyond which pairs are not rest-adjacent.
+    pub(in crate::collide) distance: f64,
+    /// That distance in cells.
+    pub(in crate::collide) margin: Margin,
+}
+
+/// Pairs are rest-adjacent if they are closer at rest than this times the reach.
+const ADJACENT: f64 = 1.5;
+
+impl ClothSurface {
+    /// Sorts triangles into patches and builds a tree over each patch's.
+    ///
+    /// A triangle belongs to the patch of its lowest vertex. `rest` gives the rest position of each
+    /// vertex in m; vertices in no triangle never collide.
+    #[must_use]
+    pub fn new(
+        triangles: &[[u32; 3]],
+        rest: &[DVec3],
+        patches: usize,
+        patch_of: impl Fn(u32) -> usize,
+    ) -> Self {
+        let mut items: Vec<Vec<(u32, DVec3)>> = vec![Vec::new(); patches];
+        for (index, t) in (0..).zip(triangles) {
+            let lowest = t[0].min(t[1]).min(t[2]);
+            let center = t.iter().map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0;
+            items[patch_of(lowest)].push((index, center));
+        }
+        let vertices = |items: &Vec<(u32, DVec3)>| {
+            let triangles = items.iter().map(|&(t, _)| triangles[t as usize]);
+            let mut vertices: Vec<u32> = triangles.flatten().collect();
+            vertices.sort_unstable();
+            vertices.dedup();
+            vertices
+        };
+        let patch_vertices: Vec<Vec<u32>> = items.iter().map(vertices).collect();
+        let mut slots = vec![(0, 0); rest.len()];
+        let mut places = vec![[0; 3]; triangles.len()];
+        for (patch, (vertices, items)) in (0..).zip(patch_vertices.iter().zip(&items)) {
+            for (place, &vertex) in (0..).zip(vertices) {
+                slots[vertex as usize] = (patch, place);
+            }
+            let place = |v: u32| vertices.partition_point(|&w| w < v) as u32;
+            for &(t, _) in items {
+                places[t as usize] = triangles[t as usize].map(place);
+            }
+        }
+        let patches: Vec<Bvh> = items.into_iter().map(Bvh::build).collect();
+        let refit = |tree: &Bvh| Refit::new(tree, |t| places[t as usize]);
+        Self {
+            refits: patches.iter().map(refit).collect(),
+            patches,
+            patch_vertices,
+            places,
+            slots,
+            surface: Surface::new(triangles, rest.len()),
+            rest: rest.to_vec(),
+            component: components(triangles, rest.len()),
+            culling: None,
+        }
+    }
+
+    /// Prepares for leaving out tests of cloth that is smooth, for contacts within `reach` (m). The
+    /// contacts are the same. Does nothing to a mesh with too many features that are as close at
+    /// rest.
+    #[must_use]
+    pub fn with_culling(mut self, reach: f64) -> Self {
+        let mut patch_of = vec![0; self.surface.triangles().len()];
+        for (patch, tree) in self.patches.iter().enumerate() {
+            for node in 0..tree.len() as u32 {
+                if let Node::Leaf(triangle) = tree.node(node) {
+                    patch_of[triangle as usize] = patch;
+                }
+            }
+        }
+        let distance = ADJACENT * reach;
+        let charts = Charts::new(&self.surface, &self.rest);
+        let patch_of = |t: u32| patch_of[t as usize];
+        let rest_adjacent = RestAdjacent::find(
+            &self.surface,
+            &charts,
+            distance,
+            patch_of,
+            self.patches.len(),
+        );
+        self.culling = rest_adjacent.map(|rest_adjacent| Culling {
+            places: self
+                .patches
+                .iter()
+                .map(|tree| charts.places(tree))
+                .collect(),
+            tiles: charts.work(),
+            margin: charts.margin(distance),
+            charts: charts.without_cells(),
+            rest_adjacent,
+            distance,
+        });
+        self
+    }
+
+    /// The result of [`Self::with_culling`].
+    pub(in crate::collide) fn culling(&self) -> Option<&Culling> {
+        self.culling.as_ref()
+    }
+
+    /// The tiles of the cloth whose separation bounds leave out tests, in the order in which ranks
+    /// share them; none without [`Self::with_culling`].
+    pub(crate) fn tiles(&self) -> &[TileWork] {
+        self.culling.as_ref().map_or(&[], |culling| &culling.tiles)
+    }
+
+    /// Triangles and features.
+    #[must_use]
+    pub fn surface(&self) -> &Surface {
+        &self.surface
+    }
+
+    /// Rest positions in m.
+    #[must_use]
+    pub fn rest(&self) -> &[DVec3] {
+        &self.rest
+    }
+
+    /// Whether two vertices belong to one connected component: only then their distance at rest
+    /// means anything.
+    #[must_use]
+    pub(in crate::collide) fn in_one_component(&self, a: u32, b: u32) -> bool {
+        self.component[a as usize] == self.component[b as usize]
+    }
+
+    /// One tree per patch.
+    #[must_use]
+    pub fn patches(&self) -> &[Bvh] {
+        &self.patches
+    }
+
+    /// The vertices of the triangles of each patch, ascending.
+    pub(crate) fn patch_vertices(&self) -> &[Vec<u32>] {
+        &self.patch_vertices
+    }
+
+    /// The places of a triangle's corners among the vertices of its patch.
+    #[inline]
+    pub(in crate::collide) fn places(&self, triangle: u32) -> [u32; 3] {
+        self.places[triangle as usize]
+    }
+
+    /// The lists by which a patch's tree is refitted, from volumes of the vertices of the patch.
+    #[inline]
+    pub(in crate::collide) fn refit(&self, patch: u32) -> &Refit {
+        &self.refits[patch as usize]
+    }
+
+    /// A patch that has a triangle at the vertex, and the vertex's place among the vertices there.
+    #[inline]
+    pub(in crate::collide) fn slot(&self, vertex: u32) -> (u32, u32) {
+        self.slots[vertex as usize]
+    }
+}
+
+/// The lowest vertex of the connected component of each vertex.
+fn components(triangles: &[[u32; 3]], vertices: usize) -> Vec<u32> {
+    let mut sets = DisjointSets::of_triangles(triangles, vertices);
+    (0..vertices as u32).map(|v| sets.least(v)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_told_apart() {
+        let two = ClothSurface::new(
+            &[[0, 1, 2], [5, 4, 3], [4, 5, 6]],
+            &[DVec3::ZERO; 7],
+            1,
+            |_| 0,
+        );
+        assert!(two.in_one_component(0, 2) && two.in_one_component(3, 6));
+        assert!(!two.in_one_component(2, 3));
+    }
+}

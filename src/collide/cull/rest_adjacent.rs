@@ -1,0 +1,225 @@
+//! Rest-adjacent pairs: features that are close at rest already. They are found once, and always
+//! tested on their own.
+//!
+//! Traversal leaves out pairs of nodes that a separation bound keeps apart, except for features
+//! that are closer at rest than a little more than the reach. Those pairs are listed here, so that
+//! a test of nodes need not care for them: each is tested unless the bound of the block around it
+//! is large enough for just its distance. On a mesh whose cells are larger than the reach there are
+//! few or none.
+
+use glam::{DVec2, DVec3};
+
+use crate::collide::cull::charts::{Charts, NONE};
+use crate::collide::narrow::closest::{on_segments, on_triangle};
+use crate::collide::surface::Surface;
+
+/// The most pairs for each triangle that are worth being listed.
+const MOST: usize = 48;
+
+/// Two features that are close at rest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::collide) struct RestAdjacentPair {
+    /// Whether they are two edges, the lower first; otherwise they are a vertex and a triangle.
+    pub(in crate::collide) edges: bool,
+    pub(in crate::collide) a: u32,
+    pub(in crate::collide) b: u32,
+    /// The square of their distance in the chart in m², or less.
+    pub(in crate::collide) square: f32,
+}
+
+/// The pairs with one block around them.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::collide) struct RestAdjacentGroup {
+    /// The tile and the number of the block there; the tile is [`NONE`] if no block is around them.
+    pub(in crate::collide) block: (u32, u32),
+    /// The least square of their distances.
+    pub(in crate::collide) square: f32,
+    first: u32,
+}
+
+/// The rest-adjacent pairs of a patch, to which the first feature of each belongs.
+#[derive(Clone, Debug, Default)]
+pub(in crate::collide) struct RestAdjacentPairs {
+    groups: Vec<RestAdjacentGroup>,
+    pairs: Vec<RestAdjacentPair>,
+}
+
+impl RestAdjacentPairs {
+    /// The groups of pairs.
+    pub(in crate::collide) fn groups(&self) -> &[RestAdjacentGroup] {
+        &self.groups
+    }
+
+    /// The pairs of a group.
+    pub(in crate::collide) fn pairs(&self, group: usize) -> &[RestAdjacentPair] {
+        let end = self
+            .groups
+            .get(group + 1)
+            .map_or(self.pairs.len(), |next| next.first as usize);
+        &self.pairs[self.groups[group].first as usize..end]
+    }
+}
+
+/// All rest-adjacent pairs of a cloth.
+#[derive(Clone, Debug, Default)]
+pub(in crate::collide) struct RestAdjacent {
+    patches: Vec<RestAdjacentPairs>,
+    /// For each vertex, its rest-adjacent triangles; for each edge, its rest-adjacent edges with
+    /// larger numbers.
+    faces: Lists,
+    edges: Lists,
+}
+
+/// Ascending numbers for each of many things.
+#[derive(Clone, Debug, Default)]
+struct Lists {
+    starts: Vec<u32>,
+    entries: Vec<u32>,
+}
+
+impl Lists {
+    fn new(mut pairs: Vec<(u32, u32)>, count: usize) -> Self {
+        pairs.sort_unstable();
+        let mut starts = vec![0; count + 1];
+        for &(a, _) in &pairs {
+            starts[a as usize + 1] += 1;
+        }
+        for k in 0..count {
+            starts[k + 1] += starts[k];
+        }
+        let entries = pairs.into_iter().map(|(_, b)| b).collect();
+        Self { starts, entries }
+    }
+
+    fn has(&self, a: u32, b: u32) -> bool {
+        let range = self.starts[a as usize] as usize..self.starts[a as usize + 1] as usize;
+        self.entries[range].contains(&b)
+    }
+}
+
+impl RestAdjacent {
+    /// Finds all pairs closer than `distance` (m) in their chart; `None` if there are too many. A
+    /// pair belongs to the patch of the triangle that owns its first feature.
+    pub(in crate::collide) fn find(
+        surface: &Surface,
+        charts: &Charts,
+        distance: f64,
+        patch_of: impl Fn(u32) -> usize,
+        patches: usize,
+    ) -> Option<Self> {
+        type Found = ((u32, u32), RestAdjacentPair);
+        let mut found: Vec<Vec<Found>> = vec![Vec::new(); patches];
+        let (mut faces, mut edges) = (Vec::new(), Vec::new());
+        let mut around = Vec::new();
+        let most = MOST * surface.triangles().len();
+        for s in 0..surface.triangles().len() as u32 {
+            let face = surface.face(s);
+            around.clear();
+            charts.around(s, distance, &mut around);
+            around.sort_unstable();
+            around.dedup();
+            for &t in &around {
+                let other = surface.face(t);
+                let corners = charts.corners(t);
+                let mut add = |edges: bool, a: u32, b: u32, apart: f64, points: &[DVec2]| {
+                    let place = charts.place_of(s, points);
+                    let pair = RestAdjacentPair {
+                        edges,
+                        a,
+                        b,
+                        square: (apart * apart * (1.0 - 1e-6)) as f32,
+                    };
+                    let block = charts.block(place).unwrap_or((NONE, 0));
+                    found[patch_of(s)].push((block, pair));
+                };
+                for (k, vertex) in face.owned_corners_at() {
+                    if other.corners.contains(&vertex) {
+                        continue;
+                    }
+                    let p = charts.corners(s)[k];
+                    let apart = to_triangle(p, corners);
+                    if apart < distance {
+                        let [a, b, c] = corners;
+                        add(false, vertex, t, apart, &[p, a, b, c]);
+                        faces.push((vertex, t));
+                    }
+                }
+                for (i, [p, q]) in face.owned_edges() {
+                    for (j, ends) in other.owned_edges() {
+                        let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
+                        if a >= b || ends.contains(&p) || ends.contains(&q) {
+                            continue;
+                        }
+                        let at = |corners: [DVec2; 3], k: usize| [corners[k], corners[(k + 1) % 3]];
+                        let (one, two) = (at(charts.corners(s), i), at(corners, j));
+                        let apart = between(one, two);
+                        if apart < distance {
+                            add(true, a, b, apart, &[one[0], one[1], two[0], two[1]]);
+                            edges.push((a, b));
+                        }
+                    }
+                }
+            }
+            if faces.len() + edges.len() > most {
+                return None;
+            }
+        }
+        let vertices = surface
+            .triangles()
+            .iter()
+            .flatten()
+            .max()
+            .map_or(0, |&v| v as usize + 1);
+        Some(Self {
+            patches: found.into_iter().map(grouped).collect(),
+            faces: Lists::new(faces, vertices),
+            edges: Lists::new(edges, surface.edges().len()),
+        })
+    }
+
+    /// The pairs of a patch.
+    pub(in crate::collide) fn of_patch(&self, patch: u32) -> &RestAdjacentPairs {
+        &self.patches[patch as usize]
+    }
+
+    /// Whether a vertex and a triangle are listed.
+    pub(in crate::collide) fn has_face(&self, vertex: u32, triangle: u32) -> bool {
+        self.faces.has(vertex, triangle)
+    }
+
+    /// Whether two edges are listed.
+    pub(in crate::collide) fn has_edges(&self, a: u32, b: u32) -> bool {
+        self.edges.has(a.min(b), a.max(b))
+    }
+}
+
+/// Sorts pairs by their blocks.
+fn grouped(mut found: Vec<((u32, u32), RestAdjacentPair)>) -> RestAdjacentPairs {
+    found.sort_unstable_by_key(|(block, pair)| (*block, pair.edges, pair.a, pair.b));
+    let mut rest_adjacent = RestAdjacentPairs::default();
+    for (block, pair) in found {
+        match rest_adjacent.groups.last_mut() {
+            Some(group) if group.block == block => group.square = group.square.min(pair.square),
+            _ => rest_adjacent.groups.push(RestAdjacentGroup {
+                block,
+                square: pair.square,
+                first: rest_adjacent.pairs.len() as u32,
+            }),
+        }
+        rest_adjacent.pairs.push(pair);
+    }
+    rest_adjacent
+}
+
+fn to_triangle(p: DVec2, corners: [DVec2; 3]) -> f64 {
+    let lift = |p: DVec2| DVec3::new(p.x, p.y, 0.0);
+    let [a, b, c] = corners.map(lift);
+    let w = on_triangle(lift(p), a, b, c);
+    lift(p).distance(a * w[0] + b * w[1] + c * w[2])
+}
+
+fn between([p, q]: [DVec2; 2], [r, s]: [DVec2; 2]) -> f64 {
+    let lift = |p: DVec2| DVec3::new(p.x, p.y, 0.0);
+    let (t, u) = on_segments(lift(p), lift(q), lift(r), lift(s));
+    p.lerp(q, t).distance(r.lerp(s, u))
+}

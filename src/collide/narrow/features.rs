@@ -1,0 +1,510 @@
+//! The tests of pairs of features: which of those of two triangles come within reach during the
+//! step.
+//!
+//! A pair of features is a contact if their closest points, moving on with their velocities, come
+//! within reach; a vertex and a face of a body also if the vertex comes within reach where it meets
+//! the face's plane. Swept volumes inflated by half the reach then overlap, so that trees find just
+//! the contacts that testing all pairs would.
+
+use glam::DVec3;
+
+use crate::collide::bodies::body_motion::{Pose, Sweep};
+use crate::collide::bodies::collider::{Analytic, BOUNDARY, BodySurface};
+use crate::collide::cull::rest_adjacent::RestAdjacentPair;
+use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
+use crate::collide::narrow::contact::{Contact, PairId, PairKind, Separation};
+use crate::collide::query::snapshot::Snapshot;
+
+/// Tests all features that each of two triangles owns against the other.
+pub(in crate::collide) fn all_of_pair(
+    snap: &Snapshot<'_>,
+    [s, t]: [u32; 2],
+    out: &mut Vec<Contact>,
+) {
+    let surface = snap.cloth.surface();
+    let faces = [surface.face(s), surface.face(t)];
+    for (owner, other, face) in [(0, 1, t), (1, 0, s)] {
+        for vertex in faces[owner].owned_corners() {
+            if !faces[other].corners.contains(&vertex) {
+                vertex_face(snap, vertex, face, out);
+            }
+        }
+    }
+    for (i, [p, q]) in faces[0].owned_edges() {
+        for (j, ends) in faces[1].owned_edges() {
+            if !(ends.contains(&p) || ends.contains(&q)) {
+                let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
+                edge_edge(snap, a.min(b), a.max(b), out);
+            }
+        }
+    }
+}
+
+/// Tests a rest-adjacent pair.
+pub(in crate::collide) fn rest_adjacent_pair(
+    snap: &Snapshot<'_>,
+    pair: &RestAdjacentPair,
+    out: &mut Vec<Contact>,
+) {
+    rest_adjacent_features(snap, pair, |kind, a, b| {
+        cloth_feature(snap, kind, a, b, out);
+    });
+}
+
+/// Tells `found` a rest-adjacent pair if its volumes overlap, or if boxes do where the volumes of a
+/// neighbour's vertices are not there.
+#[inline(always)]
+pub(in crate::collide) fn rest_adjacent_features(
+    snap: &Snapshot<'_>,
+    pair: &RestAdjacentPair,
+    mut found: impl FnMut(PairKind, u32, u32),
+) {
+    let surface = snap.cloth.surface();
+    let of = |vertex: u32| snap.vertex_volume(vertex);
+    if pair.edges {
+        let [one, two] = [pair.a, pair.b].map(|e| surface.edges()[e as usize]);
+        let overlap = match (one.map(of), two.map(of)) {
+            ([Some(a), Some(b)], [Some(c), Some(d)]) => a.union(b).overlaps(&c.union(d)),
+            _ => snap.may_reach(&one, &two),
+        };
+        if overlap {
+            found(PairKind::EdgeEdge, pair.a, pair.b);
+        }
+    } else {
+        let corners = surface.face(pair.b).corners;
+        let overlap = match (corners.map(of), of(pair.a)) {
+            ([Some(a), Some(b), Some(c)], Some(vertex)) => a.union(b).union(c).overlaps(vertex),
+            _ => snap.may_reach(&[pair.a], &corners),
+        };
+        if overlap {
+            found(PairKind::VertexFace, pair.a, pair.b);
+        }
+    }
+}
+
+/// Tests a pair of features of cloth.
+pub(in crate::collide) fn cloth_feature(
+    snap: &Snapshot<'_>,
+    kind: PairKind,
+    a: u32,
+    b: u32,
+    out: &mut Vec<Contact>,
+) {
+    if kind == PairKind::VertexFace {
+        vertex_face(snap, a, b, out);
+    } else {
+        edge_edge(snap, a, b, out);
+    }
+}
+
+/// Tests cloth triangle `t` against triangle `f` of a body.
+pub(in crate::collide) fn body_pair(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    t: u32,
+    f: u32,
+    out: &mut Vec<Contact>,
+) {
+    let surface = snap.cloth.surface();
+    for vertex in surface.owned_vertices(t) {
+        vertex_body(snap, (body, solid), vertex, f, out);
+    }
+    for vertex in solid.surface.owned_vertices(f) {
+        face_body(snap, (body, solid), t, vertex, out);
+    }
+    for a in surface.owned_edges(t) {
+        for b in solid.surface.owned_edges(f) {
+            edge_body(snap, (body, solid), a, b, out);
+        }
+    }
+}
+
+/// Tests the vertices that triangle `t` owns against an analytic body.
+pub(in crate::collide) fn analytic(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &Analytic),
+    t: u32,
+    out: &mut Vec<Contact>,
+) {
+    let sweep = &snap.sweeps[body as usize];
+    for vertex in snap.cloth.surface().owned_vertices(t) {
+        let (x, v) = (snap.x[vertex as usize], snap.v[vertex as usize]);
+        // The ends as the body sees them, which then stands still.
+        let (start, end) = match sweep {
+            Sweep::Shift { offset, velocity } => {
+                let start = x - *offset;
+                (start, start + (v - *velocity) * snap.dt)
+            }
+            Sweep::Turn { from, to, .. } => (from.undo(x), to.undo(x + v * snap.dt)),
+        };
+        let (gap, normal) = solid.distance(start);
+        let (end_gap, _) = solid.distance(end);
+        if gap.min(end_gap) <= snap.reach {
+            let velocity = sweep.velocity(start - normal * gap);
+            let normal = sweep.turned(normal);
+            out.push(single(snap, (body, velocity), vertex, 0, normal, gap));
+        }
+    }
+}
+
+/// Tests a vertex against a face, of which it must not be a corner.
+pub(in crate::collide) fn vertex_face(
+    snap: &Snapshot<'_>,
+    vertex: u32,
+    face: u32,
+    out: &mut Vec<Contact>,
+) {
+    let corners = snap.cloth.surface().triangles()[face as usize];
+    let [a, b, c] = corners.map(|v| snap.x[v as usize]);
+    let w = on_triangle(snap.x[vertex as usize], a, b, c);
+    let vertices = [vertex, corners[0], corners[1], corners[2]];
+    let weights = [1.0, -w[0], -w[1], -w[2]];
+    let rest = || {
+        let x = snap.cloth.rest();
+        let [a, b, c] = corners.map(|v| x[v as usize]);
+        let p = x[vertex as usize];
+        let w = on_triangle(p, a, b, c);
+        p.distance(a * w[0] + b * w[1] + c * w[2])
+    };
+    let id = PairId {
+        kind: PairKind::VertexFace,
+        body: 0,
+        a: vertex,
+        b: face,
+    };
+    cloth_contact(
+        snap,
+        id,
+        vertices,
+        weights,
+        || (b - a).cross(c - a),
+        rest,
+        out,
+    );
+}
+
+/// Tests two edges, which must not share a vertex.
+fn edge_edge(snap: &Snapshot<'_>, a: u32, b: u32, out: &mut Vec<Contact>) {
+    let edges = snap.cloth.surface().edges();
+    let ([p, q], [r, s]) = (edges[a as usize], edges[b as usize]);
+    let at = |v: u32| snap.x[v as usize];
+    let closest = on_segments(at(p), at(q), at(r), at(s));
+    edges_at(snap, [a, b], closest, out);
+}
+
+/// Reports two edges if their closest points, given by these parameters, come within reach.
+pub(in crate::collide) fn edges_at(
+    snap: &Snapshot<'_>,
+    [a, b]: [u32; 2],
+    (t, u): (f64, f64),
+    out: &mut Vec<Contact>,
+) {
+    let edges = snap.cloth.surface().edges();
+    let ([p, q], [r, s]) = (edges[a as usize], edges[b as usize]);
+    let at = |v: u32| snap.x[v as usize];
+    let weights = [1.0 - t, t, u - 1.0, -u];
+    let rest = || {
+        let x = |v: u32| snap.cloth.rest()[v as usize];
+        let (t, u) = on_segments(x(p), x(q), x(r), x(s));
+        x(p).lerp(x(q), t).distance(x(r).lerp(x(s), u))
+    };
+    let id = PairId {
+        kind: PairKind::EdgeEdge,
+        body: 0,
+        a,
+        b,
+    };
+    let fallback = || (at(q) - at(p)).cross(at(s) - at(r));
+    cloth_contact(snap, id, [p, q, r, s], weights, fallback, rest, out);
+}
+
+/// Reports a pair of cloth features if it comes within reach.
+///
+/// Where the features touch, their separation has no direction: the normal is then `fallback`,
+/// turned against their approach. Within a piece of cloth the target is no more than their distance
+/// at rest.
+fn cloth_contact(
+    snap: &Snapshot<'_>,
+    id: PairId,
+    vertices: [u32; 4],
+    weights: [f64; 4],
+    fallback: impl Fn() -> DVec3,
+    rest: impl Fn() -> f64,
+    out: &mut Vec<Contact>,
+) {
+    let combine = |x: &[DVec3]| -> DVec3 {
+        let at = |k: usize| x[vertices[k] as usize] * weights[k];
+        (at(0) + at(1)) + (at(2) + at(3))
+    };
+    let separation = combine(snap.x);
+    let velocity = combine(snap.v);
+    if !comes_within(separation, velocity * snap.dt, snap.reach) {
+        return;
+    }
+    let gap = separation.length();
+    let normal = if gap > 1e-9 * snap.thickness {
+        separation / gap
+    } else {
+        let normal = fallback().normalize_or(DVec3::Z);
+        if normal.dot(velocity) > 0.0 {
+            -normal
+        } else {
+            normal
+        }
+    };
+    let one_component = snap.cloth.in_one_component(vertices[0], vertices[3]);
+    let target = if one_component {
+        snap.thickness.min(rest())
+    } else {
+        snap.thickness
+    };
+    let separation = Separation {
+        normal,
+        gap,
+        target,
+        body_velocity: DVec3::ZERO,
+    };
+    out.push(Contact::new(id, vertices, weights, separation));
+}
+
+/// Tests a cloth vertex against a face of a body. Faces look outwards: the gap is negative inside.
+///
+/// A fast vertex may land far from where it was closest when the step began. So it is tested twice:
+/// at the start, and where its motion crosses the face's plane, or ends before.
+fn vertex_body(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    vertex: u32,
+    face: u32,
+    out: &mut Vec<Contact>,
+) {
+    let (offset, velocity) = match &snap.sweeps[body as usize] {
+        Sweep::Shift { offset, velocity } => (*offset, *velocity),
+        Sweep::Turn { from, to, .. } => {
+            return vertex_turning(snap, (body, solid), [from, to], vertex, face, out);
+        }
+    };
+    let corners = solid.surface.triangles()[face as usize];
+    let corners = corners.map(|v| solid.positions[v as usize] + offset);
+    let face_normal = solid.normals[face as usize];
+    let start = snap.x[vertex as usize];
+    let motion = (snap.v[vertex as usize] - velocity) * snap.dt;
+    let height = (start - corners[0]).dot(face_normal);
+    // This is deeper than contacts ever get: it is the far side of a thin body that was found.
+    if height < -snap.thickness {
+        return;
+    }
+    let sink = -motion.dot(face_normal);
+    let meeting = if sink > 0.0 {
+        (height / sink).clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    for time in [0.0, meeting] {
+        let p = start + motion * time;
+        let w = on_triangle(p, corners[0], corners[1], corners[2]);
+        let q = corners[0] * w[0] + corners[1] * w[1] + corners[2] * w[2];
+        let nearest = |normal| solid.is_nearest(face, w, normal);
+        let Some(normal) = off_face(snap, p - q, w, time, face_normal, nearest) else {
+            continue;
+        };
+        let gap = (start - q).dot(normal);
+        out.push(single(snap, (body, velocity), vertex, face, normal, gap));
+        return;
+    }
+}
+
+/// Tests a cloth vertex against a face of a body that turns. Its corners go straight from where
+/// they are at the start of the step to where they will be, and heights over the face's plane are
+/// taken to change evenly.
+fn vertex_turning(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    [from, to]: [&Pose; 2],
+    vertex: u32,
+    face: u32,
+    out: &mut Vec<Contact>,
+) {
+    let sweep = &snap.sweeps[body as usize];
+    let placed = solid.surface.triangles()[face as usize].map(|v| solid.positions[v as usize]);
+    let [begin, end] = [from, to].map(|pose| placed.map(|p| pose.apply(p)));
+    let own_normal = solid.normals[face as usize];
+    let face_normal = sweep.turned(own_normal);
+    let start = snap.x[vertex as usize];
+    let motion = snap.v[vertex as usize] * snap.dt;
+    let height = (start - begin[0]).dot(face_normal);
+    if height < -snap.thickness {
+        return;
+    }
+    let sink = height - (to.undo(start + motion) - placed[0]).dot(own_normal);
+    let meeting = if sink > 0.0 {
+        (height / sink).clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    for time in [0.0, meeting] {
+        let p = start + motion * time;
+        let [a, b, c] = [0, 1, 2].map(|k| begin[k] + (end[k] - begin[k]) * time);
+        let w = on_triangle(p, a, b, c);
+        let q = a * w[0] + b * w[1] + c * w[2];
+        let nearest = |normal| solid.is_nearest(face, w, from.unturned(normal));
+        let Some(normal) = off_face(snap, p - q, w, time, face_normal, nearest) else {
+            continue;
+        };
+        let at = placed[0] * w[0] + placed[1] * w[1] + placed[2] * w[2];
+        let gap = (start - from.apply(at)).dot(normal);
+        let velocity = sweep.velocity(at);
+        out.push(single(snap, (body, velocity), vertex, face, normal, gap));
+        return;
+    }
+}
+
+/// The direction in which a face keeps a vertex off. `away` leads to the vertex from the point of
+/// the face with these weights, at a time of the step. There is none if the vertex is out of reach,
+/// or another face is nearer.
+fn off_face(
+    snap: &Snapshot<'_>,
+    away: DVec3,
+    w: [f64; 3],
+    time: f64,
+    face_normal: DVec3,
+    is_nearest: impl Fn(DVec3) -> bool,
+) -> Option<DVec3> {
+    let distance = away.length();
+    if distance > snap.reach {
+        return None;
+    }
+    let inside = w.iter().all(|&w| w > BOUNDARY);
+    if inside || distance <= 1e-9 * snap.thickness {
+        return Some(face_normal);
+    }
+    if time > 0.0 || away.dot(face_normal) < 0.0 {
+        // The vertex is beside this face where it meets its plane, or it is behind it.
+        return None;
+    }
+    let normal = away / distance;
+    is_nearest(normal).then_some(normal)
+}
+
+/// Tests a cloth face against a sharp vertex of a body.
+fn face_body(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    face: u32,
+    vertex: u32,
+    out: &mut Vec<Contact>,
+) {
+    let Some(outward) = solid.vertex_normals[vertex as usize] else {
+        return;
+    };
+    let corners = snap.cloth.surface().triangles()[face as usize];
+    let sweep = &snap.sweeps[body as usize];
+    let placed = solid.positions[vertex as usize];
+    let p = sweep.start(placed);
+    let [a, b, c] = corners.map(|v| snap.x[v as usize]);
+    let w = on_triangle(p, a, b, c);
+    let id = PairId {
+        kind: PairKind::FaceBody,
+        body,
+        a: face,
+        b: vertex,
+    };
+    let sharp = SharpFeature {
+        point: p,
+        velocity: sweep.velocity(placed),
+        outward: sweep.turned(outward),
+    };
+    out.extend(sharp_contact(snap, id, corners, w, sharp));
+}
+
+/// Tests a cloth edge against a sharp edge of a body.
+fn edge_body(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    a: u32,
+    b: u32,
+    out: &mut Vec<Contact>,
+) {
+    let Some(outward) = solid.edge_normals[b as usize] else {
+        return;
+    };
+    let sweep = &snap.sweeps[body as usize];
+    let [p, q] = snap.cloth.surface().edges()[a as usize];
+    let placed = solid.surface.edges()[b as usize].map(|v| solid.positions[v as usize]);
+    let [r, s] = placed.map(|p| sweep.start(p));
+    let (t, u) = on_segments(snap.x[p as usize], snap.x[q as usize], r, s);
+    let id = PairId {
+        kind: PairKind::EdgeBody,
+        body,
+        a,
+        b,
+    };
+    let sharp = SharpFeature {
+        point: r.lerp(s, u),
+        velocity: sweep.velocity(placed[0].lerp(placed[1], u)),
+        outward: sweep.turned(outward),
+    };
+    out.extend(sharp_contact(snap, id, [p, q], [1.0 - t, t], sharp));
+}
+
+/// The point of a sharp feature of a body that is nearest to a feature of cloth.
+#[derive(Clone, Copy, Debug)]
+struct SharpFeature {
+    /// Where it is, in m.
+    point: DVec3,
+    /// Its velocity in m/s.
+    velocity: DVec3,
+    /// The mean normal of the faces that meet at the feature.
+    outward: DVec3,
+}
+
+/// The contact of a cloth feature with a sharp feature of a body, if it comes within reach and is
+/// outside.
+fn sharp_contact<const N: usize>(
+    snap: &Snapshot<'_>,
+    id: PairId,
+    vertices: [u32; N],
+    weights: [f64; N],
+    sharp: SharpFeature,
+) -> Option<Contact> {
+    let combine =
+        |x: &[DVec3]| -> DVec3 { (0..N).map(|k| x[vertices[k] as usize] * weights[k]).sum() };
+    let away = combine(snap.x) - sharp.point;
+    let motion = (combine(snap.v) - sharp.velocity) * snap.dt;
+    let gap = away.length();
+    if gap <= 1e-9 * snap.thickness || !comes_within(away, motion, snap.reach) {
+        return None;
+    }
+    let normal = away / gap;
+    let separation = Separation {
+        normal,
+        gap,
+        target: snap.thickness,
+        body_velocity: sharp.velocity,
+    };
+    (normal.dot(sharp.outward) > 0.0).then(|| Contact::new(id, vertices, weights, separation))
+}
+
+/// A contact of one cloth vertex with a body.
+fn single(
+    snap: &Snapshot<'_>,
+    (body, body_velocity): (u32, DVec3),
+    vertex: u32,
+    face: u32,
+    normal: DVec3,
+    gap: f64,
+) -> Contact {
+    let id = PairId {
+        kind: PairKind::VertexBody,
+        body,
+        a: vertex,
+        b: face,
+    };
+    let separation = Separation {
+        normal,
+        gap,
+        target: snap.thickness,
+        body_velocity,
+    };
+    Contact::new(id, [vertex], [1.0], separation)
+}

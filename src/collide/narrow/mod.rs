@@ -1,0 +1,7 @@
+//! The narrow phase: from pairs of triangles whose volumes overlap to contacts of their features.
+
+pub(super) mod closest;
+pub(super) mod closest_four;
+pub mod contact;
+pub(super) mod feature_filter;
+pub(super) mod features;

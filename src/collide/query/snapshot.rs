@@ -1,0 +1,355 @@
+//! The snapshot: one step's geometry, which is everything that collision tests read.
+//!
+//! Volumes bound the part of space that a triangle sweeps in the step, inflated by half the reach
+//! of contacts. They are a function of positions and velocities alone, and lie on a grid that is
+//! one of positions. Vertices have volumes too: they sort out pairs of features of triangles whose
+//! volumes meet, as those of neighbours always do.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use glam::DVec3;
+
+use crate::collide::bodies::body_motion::{BodyMotion, Sweep};
+use crate::collide::bodies::collider::Collider;
+use crate::collide::bvh::displacements::{self, Displacements};
+use crate::collide::bvh::extent::Extent;
+use crate::collide::bvh::grid::Grid;
+use crate::collide::bvh::kdop::Kdop18;
+use crate::collide::bvh::patch_tree::{self, Ball, PatchTree};
+use crate::collide::bvh::quantised::{Nodes, Quantised};
+use crate::collide::bvh::seed_pairs::{self, Boxes, PatchBoxes};
+use crate::collide::cloth::{ClothSurface, Culling};
+use crate::collide::cull::separation_bound::{self, SeparationBound};
+use crate::collide::query::volumes::{Held, Subtrees, Volumes};
+
+/// The share to which the distances that culling compares are known: that of f32, in which they are
+/// kept, and of positions up to 10⁸ times the reach from the origin.
+pub(in crate::collide) const ROUNDING: f64 = 1e-5;
+
+/// Positions and motion of all cloth and bodies at the start of a step.
+#[derive(Debug)]
+pub struct Snapshot<'a> {
+    pub(in crate::collide) cloth: &'a ClothSurface,
+    pub(in crate::collide) bodies: &'a [Collider],
+    /// The motion of each body in the step.
+    pub(in crate::collide) sweeps: Vec<Sweep>,
+    motions: &'a [BodyMotion],
+    pub(in crate::collide) x: &'a [DVec3],
+    pub(in crate::collide) v: &'a [DVec3],
+    /// The extent of `x`, if it is known.
+    extent: Option<Extent>,
+    pub(in crate::collide) dt: f64,
+    pub(in crate::collide) thickness: f64,
+    pub(in crate::collide) reach: f64,
+    pub(in crate::collide) self_collision: bool,
+    /// The culling, with the separation bound above which features that are not rest-adjacent stay
+    /// apart.
+    pub(in crate::collide) culling: Option<(&'a Culling, SeparationBound)>,
+    pub(in crate::collide) volumes: &'a Volumes,
+    /// Whether trees are made only as far as tests look at them.
+    by_subtrees: bool,
+}
+
+/// The things that a step's geometry is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Geometry<'a> {
+    /// The cloth's features and trees.
+    pub cloth: &'a ClothSurface,
+    /// Bodies, prepared for the same reach.
+    pub bodies: &'a [Collider],
+    /// How each body moves.
+    pub body_motions: &'a [BodyMotion],
+    /// Distance to keep in m.
+    pub thickness: f64,
+    /// Distance within which a contact is reported, in m; at least the thickness.
+    pub reach: f64,
+    /// Whether cloth is tested against cloth.
+    pub self_collision: bool,
+}
+
+impl<'a> Snapshot<'a> {
+    /// The geometry of a step from `time` to `time + dt`, with positions `x` and velocities `v` of
+    /// all cloth vertices. Their volumes are kept in `volumes`, for one snapshot at a time.
+    #[must_use]
+    pub fn new(
+        geometry: &Geometry<'a>,
+        volumes: &'a mut Volumes,
+        x: &'a [DVec3],
+        v: &'a [DVec3],
+        time: f64,
+        dt: f64,
+    ) -> Self {
+        let cloth = geometry.cloth;
+        let bodies = geometry.bodies.len();
+        let culling = cloth.culling().and_then(|culling| {
+            // The square has room for rounding.
+            let keeps =
+                |distance: f64| geometry.reach * geometry.reach * (1.0 + ROUNDING) / distance;
+            let distance = culling.distance * culling.distance;
+            (keeps(distance) < 1.0).then(|| (culling, separation_bound::not_above(keeps(distance))))
+        });
+        let tiles = culling.map_or(0, |(culling, _)| culling.charts.tiles().len());
+        volumes.begin(cloth.patches().len(), bodies, tiles);
+        Self {
+            culling,
+            cloth: geometry.cloth,
+            bodies: geometry.bodies,
+            sweeps: (geometry.body_motions.iter())
+                .map(|motion| motion.sweep(time, dt))
+                .collect(),
+            motions: geometry.body_motions,
+            x,
+            v,
+            extent: None,
+            dt,
+            thickness: geometry.thickness,
+            reach: geometry.reach,
+            self_collision: geometry.self_collision,
+            volumes,
+            by_subtrees: false,
+        }
+    }
+
+    /// Makes trees only as far as tests look at them, for a rank that does not test all patches
+    /// against all. A rank that tests all makes them whole in less time. Tests and contacts are the
+    /// same.
+    #[must_use]
+    pub(crate) fn by_subtrees(mut self) -> Self {
+        self.by_subtrees = true;
+        self
+    }
+
+    /// Takes the extent of the positions, where it is known.
+    #[must_use]
+    pub(crate) fn within(mut self, extent: Extent) -> Self {
+        debug_assert_eq!(extent, Extent::of(self.x));
+        self.extent = Some(extent);
+        self
+    }
+
+    /// The volume of the root of a patch's tree.
+    pub(in crate::collide) fn patch_root(&self, patch: u32) -> &Kdop18 {
+        let root = self.volumes.roots[patch as usize].of(|root| {
+            let (displacements, anchor) = self.displacements(patch);
+            root.clear();
+            root.push(displacements::around(
+                displacements,
+                anchor,
+                0.5 * self.reach,
+            ));
+        });
+        &root[0]
+    }
+
+    /// The patch tree, with the volumes of its nodes.
+    pub(in crate::collide) fn patch_tree(&self) -> PatchTree<'_> {
+        let patches = 0..self.cloth.patches().len() as u32;
+        PatchTree::new(self.volumes.merged.of(|merged| {
+            patch_tree::merge(patches.map(|p| self.patch_root(p)), merged);
+        }))
+    }
+
+    /// The balls around the nodes of the patch tree.
+    pub(in crate::collide) fn patch_balls(&self) -> &[Ball] {
+        let balls = &self.volumes.balls;
+        balls.of(|balls| self.patch_tree().balls(balls))
+    }
+
+    /// Makes the volume around a patch, which tests ask for later.
+    pub(crate) fn make_root(&self, patch: usize) {
+        self.patch_root(patch as u32);
+    }
+
+    /// The volumes around these patches, as numbers.
+    pub(crate) fn roots(&self, patches: &[usize]) -> Vec<[f32; Kdop18::NUMBERS]> {
+        let roots = (patches.iter()).map(|&patch| *self.patch_root(patch as u32).numbers());
+        roots.collect()
+    }
+
+    /// Takes the volumes around some patches from the rank that has made them of the same
+    /// positions.
+    pub(crate) fn take_roots(&self, patches: &[usize], roots: &[[f32; Kdop18::NUMBERS]]) {
+        for (&patch, numbers) in patches.iter().zip(roots) {
+            self.volumes.roots[patch].of(|root| {
+                root.clear();
+                root.push(Kdop18::from_numbers(*numbers));
+            });
+        }
+    }
+
+    /// The boxes around the subtrees of a patch's tree.
+    pub(in crate::collide) fn boxes(&self, patch: u32) -> &[Boxes] {
+        self.volumes.boxes[patch as usize].of(|out| {
+            let vertices = &self.cloth.patch_vertices()[patch as usize];
+            let ends = |place: u32| self.ends(vertices[place as usize]);
+            let groups = self.cloth.refit(patch).corners();
+            seed_pairs::boxes(groups, ends, 0.5 * self.reach, out);
+        })
+    }
+
+    /// Tells `found` the pairs of subtrees of two patches' trees that may touch.
+    pub(in crate::collide) fn seed_pairs(&self, p: u32, q: u32, found: impl FnMut(u32, u32)) {
+        let both = [p, q].map(|patch| PatchBoxes {
+            root: self.patch_root(patch),
+            boxes: self.boxes(patch),
+            all: self.cloth.refit(patch).whole(),
+        });
+        seed_pairs::seed_pairs(both, found);
+    }
+
+    /// The volumes of a patch's tree.
+    pub(in crate::collide) fn patch_volumes(&self, patch: u32) -> Nodes<'_> {
+        Nodes(self.volumes.patches[patch as usize].of(|volumes| {
+            let refit = self.cloth.refit(patch);
+            refit.run(self.vertex_volumes(patch), volumes);
+        }))
+    }
+
+    /// The volumes of a patch for tests against itself or a body.
+    pub(in crate::collide) fn whole_volumes(&self, patch: u32) -> Held<'_> {
+        let vertices = self.vertex_volumes(patch);
+        if self.by_subtrees {
+            let made = self
+                .subtrees(patch)
+                .whole(self.cloth.refit(patch), vertices);
+            Held::Subtrees(made, Some(vertices))
+        } else {
+            Held::Whole(self.patch_volumes(patch), vertices)
+        }
+    }
+
+    /// The volumes of a patch for tests that look into some subtrees of its tree, a bit for each.
+    /// When the last subtree is asked for, the whole tree is made.
+    pub(in crate::collide) fn some_volumes(&self, patch: u32, subtrees: u64) -> Held<'_> {
+        if !self.by_subtrees {
+            return self.whole_volumes(patch);
+        }
+        let refit = self.cloth.refit(patch);
+        let mut held = self.subtrees(patch);
+        if held.opened().unwrap_or(0) | subtrees == refit.whole() {
+            drop(held);
+            return self.whole_volumes(patch);
+        }
+        // This is read after the lock is taken: a thread that has opened subtrees with all vertices
+        // has noted these by now.
+        let known = self.volumes.vertices[patch as usize].made();
+        let measure = |places: &[u32], out: &mut Vec<Quantised>| {
+            let vertices = &self.cloth.patch_vertices()[patch as usize];
+            out.resize(vertices.len(), Quantised::NOTHING);
+            let ends = |at| self.ends(vertices[at as usize]);
+            let (anchor, radius) = (self.anchor(patch), 0.5 * self.reach);
+            (self.grid()).measure_some(places, ends, anchor, radius, out);
+        };
+        Held::Subtrees(held.open((refit, subtrees), known, measure), known)
+    }
+
+    fn subtrees(&self, patch: u32) -> MutexGuard<'_, Subtrees> {
+        let subtrees = &self.volumes.subtrees[patch as usize];
+        subtrees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The subtrees of a patch's tree that are made, a bit for each; `None` if nothing of it is.
+    pub(crate) fn opened(&self, patch: usize) -> Option<u64> {
+        if self.by_subtrees {
+            self.subtrees(patch as u32).opened()
+        } else {
+            let whole = self.cloth.refit(patch as u32).whole();
+            self.volumes.patches[patch].is_made().then_some(whole)
+        }
+    }
+
+    /// The ends of a vertex's displacement.
+    #[inline(always)]
+    fn ends(&self, vertex: u32) -> [DVec3; 2] {
+        let (x, v) = (self.x[vertex as usize], self.v[vertex as usize]);
+        [x, x + v * self.dt]
+    }
+
+    /// The anchor from which displacements of a patch's vertices are seen: the first of the
+    /// vertices.
+    fn anchor(&self, patch: u32) -> DVec3 {
+        let vertices = &self.cloth.patch_vertices()[patch as usize];
+        let anchor = vertices.first().map(|&v| self.x[v as usize]);
+        anchor.unwrap_or_default()
+    }
+
+    /// The grid on which all volumes lie. It is laid over the cloth as it is at the start of the
+    /// step, which all ranks know before they have told each other how far their patches move.
+    /// Cloth that moves beyond the grid is not missed, because its border holds it.
+    pub(in crate::collide) fn grid(&self) -> &Grid {
+        let grid = &self.volumes.grid;
+        grid.get_or_init(|| Grid::over(self.extent.unwrap_or_else(|| Extent::of(self.x))))
+    }
+
+    /// The displacements of the vertices of a patch's triangles in the step, seen from its anchor,
+    /// and the anchor.
+    pub(in crate::collide) fn displacements(&self, patch: u32) -> (&[Displacements], DVec3) {
+        let vertices = &self.cloth.patch_vertices()[patch as usize];
+        let (ends, anchor) = (|&vertex: &u32| self.ends(vertex), self.anchor(patch));
+        let kept = &self.volumes.displacements[patch as usize];
+        (
+            kept.of(|displacements| Displacements::of(vertices, ends, anchor, displacements)),
+            anchor,
+        )
+    }
+
+    /// The volumes of the vertices of a patch's triangles, which hold all points within half the
+    /// reach of their displacements.
+    #[inline]
+    pub(in crate::collide) fn vertex_volumes(&self, patch: u32) -> &[Quantised] {
+        self.volumes.vertices[patch as usize].of(|volumes| {
+            let (displacements, anchor) = self.displacements(patch);
+            self.grid()
+                .measure(displacements, anchor, 0.5 * self.reach, volumes);
+        })
+    }
+
+    /// The volume of a cloth vertex. Where trees are made by subtrees, there is none for a patch
+    /// whose vertices have not all been asked for.
+    #[inline]
+    pub(in crate::collide) fn vertex_volume(&self, vertex: u32) -> Option<&Quantised> {
+        let (patch, at) = self.cloth.slot(vertex);
+        let all = if self.by_subtrees {
+            self.volumes.vertices[patch as usize].made()?
+        } else {
+            self.vertex_volumes(patch)
+        };
+        Some(&all[at as usize])
+    }
+
+    /// Whether the box around the displacements of some vertices comes within reach of that around
+    /// others.
+    pub(in crate::collide) fn may_reach(&self, some: &[u32], others: &[u32]) -> bool {
+        let boxed = |vertices: &[u32]| {
+            let ends = vertices.iter().flat_map(|&vertex| self.ends(vertex));
+            ends.fold(Extent::EMPTY, |of, end| Extent {
+                low: of.low.min(end),
+                high: of.high.max(end),
+            })
+        };
+        let (one, two) = (boxed(some), boxed(others));
+        let reach = DVec3::splat(self.reach * (1.0 + ROUNDING));
+        let apart = (one.low - two.high).cmpgt(reach) | (two.low - one.high).cmpgt(reach);
+        !apart.any()
+    }
+
+    /// The volumes of a body's tree; none for an analytic body.
+    pub(in crate::collide) fn body_volumes(&self, body: u32) -> Nodes<'_> {
+        let Collider::Triangles(surface) = &self.bodies[body as usize] else {
+            return Nodes(&[]);
+        };
+        if self.motions[body as usize].is_still() {
+            let kept = &self.volumes.resting[body as usize];
+            return Nodes(kept.get_or_init(|| surface.resting(self.grid())));
+        }
+        let motion = (&self.sweeps[body as usize], self.dt);
+        let (at, kept) = (body as usize, self.volumes);
+        Nodes(kept.bodies[at].of(|volumes| {
+            let displacements = kept.body_displacements[at]
+                .of(|displacements| surface.displacements(self.grid(), motion, displacements));
+            let measure =
+                |out: &mut Vec<_>| surface.vertex_volumes(self.grid(), displacements, out);
+            surface.refit(kept.body_vertices[at].of(measure), volumes);
+        }))
+    }
+}

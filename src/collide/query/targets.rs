@@ -1,0 +1,142 @@
+//! Targets: the top-level tests of a step [TB06 §4.2.1].
+//!
+//! A patch is tested against itself, against the patches whose volumes overlap its own, and against
+//! the bodies that are near it. Which these are is found by walking the patch tree from its root,
+//! before anything within a patch is looked at. Their order depends on their numbers alone.
+
+use std::ops::Range;
+
+use glam::DVec3;
+use serde::{Deserialize, Serialize};
+
+use crate::collide::bodies::body_motion::Sweep;
+use crate::collide::bodies::collider::{Analytic, Collider};
+use crate::collide::query::snapshot::Snapshot;
+
+/// A top-level test: two things that are tested against each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Target {
+    /// A patch against itself.
+    Patch(u32),
+    /// Two patches, the lower number first.
+    Patches(u32, u32),
+    /// A patch against a body.
+    PatchBody(u32, u32),
+}
+
+impl Target {
+    /// Whether the roots of the two meet; otherwise there is no test.
+    pub(crate) fn meets(self, snap: &Snapshot<'_>) -> bool {
+        let root = |p: u32| snap.patch_root(p);
+        let is_empty = |p: u32| snap.cloth.patches()[p as usize].is_empty();
+        match self {
+            Self::Patch(p) => !is_empty(p),
+            Self::Patches(p, q) => root(p).overlaps(root(q)),
+            Self::PatchBody(p, b) => match &snap.bodies[b as usize] {
+                Collider::Triangles(_) => {
+                    let body = snap.body_volumes(b).root();
+                    let root = snap.grid().enclosing(root(p));
+                    body.is_some_and(|body| root.overlaps(&body))
+                }
+                Collider::Analytic(solid) => {
+                    !is_empty(p) && near_solid(snap, (b, solid), root(p).ball())
+                }
+            },
+        }
+    }
+
+    /// The place of a target in the order of all.
+    fn order(self) -> (u32, u32, u32) {
+        match self {
+            Self::Patch(p) => (p, 0, 0),
+            Self::Patches(p, q) => (p, 1, q),
+            Self::PatchBody(p, b) => (p, 2, b),
+        }
+    }
+}
+
+impl Snapshot<'_> {
+    /// All top-level tests of the step whose roots meet, in a fixed order: every patch against
+    /// itself, against others, and against bodies [TB06 §4.2.1].
+    pub fn targets(&self) -> impl Iterator<Item = Target> + use<> {
+        let all = self.targets_at(0..self.cloth.patches().len(), |low, _| low);
+        all.into_iter()
+    }
+
+    /// The targets whose home is one of some patches, in the same order. `home` says of two patches
+    /// which of them it is.
+    pub(crate) fn targets_at(
+        &self,
+        own: Range<usize>,
+        home: impl Fn(usize, usize) -> usize,
+    ) -> Vec<Target> {
+        let mut targets = Vec::new();
+        if self.self_collision {
+            let itself = own.clone().map(|p| Target::Patch(p as u32));
+            targets.extend(itself.filter(|target| target.meets(self)));
+            self.patch_tree().pairs(&own, |low, high| {
+                if own.contains(&home(low, high)) {
+                    targets.push(Target::Patches(low as u32, high as u32));
+                }
+            });
+        }
+        for (b, body) in (0..).zip(self.bodies) {
+            let found = |p: usize| targets.push(Target::PatchBody(p as u32, b));
+            let tree = self.patch_tree();
+            match body {
+                Collider::Triangles(_) => {
+                    let Some(body) = self.body_volumes(b).root() else {
+                        continue;
+                    };
+                    let meets = |_, volume: &_| self.grid().enclosing(volume).overlaps(&body);
+                    tree.meeting(&own, meets, found);
+                }
+                Collider::Analytic(solid) => {
+                    let balls = self.patch_balls();
+                    let near = |ball| near_solid(self, (b, solid), ball);
+                    tree.meeting(&own, |node, _| balls[node].is_some_and(near), found);
+                }
+            }
+        }
+        targets.sort_unstable_by_key(|target| target.order());
+        targets
+    }
+
+    /// The number of targets whose home is one of some patches, with those whose roots do not meet.
+    /// `pairs` tells of how many pairs of patches a patch is the home, among so many patches.
+    pub(crate) fn count_targets(
+        &self,
+        own: Range<usize>,
+        pairs: impl Fn(usize, usize) -> usize,
+    ) -> usize {
+        let patches = self.cloth.patches().len();
+        let with_cloth = |p: usize| {
+            if self.self_collision {
+                1 + pairs(p, patches)
+            } else {
+                0
+            }
+        };
+        own.map(|p| with_cloth(p) + self.bodies.len()).sum()
+    }
+}
+
+/// Whether anything in a ball, given by its centre and its radius (m), may come within reach of a
+/// solid.
+pub(in crate::collide) fn near_solid(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &Analytic),
+    (center, radius): (DVec3, f64),
+) -> bool {
+    match &snap.sweeps[body as usize] {
+        Sweep::Shift { offset, velocity } => {
+            let (gap, _) = solid.distance(center - *offset);
+            gap <= radius + snap.reach + velocity.length() * snap.dt
+        }
+        // The ball holds both ends of every displacement, and contacts are looked for there.
+        Sweep::Turn { from, to, .. } => [from, to].into_iter().any(|pose| {
+            let (gap, _) = solid.distance(pose.undo(center));
+            gap <= radius + snap.reach
+        }),
+    }
+}
