@@ -40,6 +40,7 @@ pub use contact::Contact;
 pub use enclosed::Enclosed;
 pub(crate) use extent::Extent;
 pub use kdop::{Aabb, Kdop, Kdop14, Kdop18, Kdop26, Turned};
+pub use narrow::ccd;
 pub(crate) use ready::pieces;
 pub use snapshot::{Geometry, Snapshot};
 pub use solid::Solid;

@@ -5,6 +5,8 @@
 //! plane. Swept volumes inflated by half the reach then overlap, so that trees find just the contacts
 //! that testing all pairs would.
 
+pub mod ccd;
+
 use glam::DVec3;
 
 use super::body::{Analytic, BOUNDARY, BodySurface};
