@@ -175,6 +175,37 @@ fn few_near_misses_are_told_as_hits() {
     }
 }
 
+#[test]
+fn the_largest_certified_separation_is_just_below_the_distance() {
+    let mut random = Random(3);
+    let mut found = 0;
+    for at in 0..4_000 {
+        let kind = made::kind(&mut random);
+        let sort = [Sort::Still, Sort::Parallel, Sort::Random, Sort::Cloth][at % 4];
+        let x = made(&mut random, kind, sort);
+        let (mut safe, mut hit) = (0.0, 4.0 * extent(kind, &x));
+        if ask(kind, &x, safe) != Answer::Safe {
+            continue;
+        }
+        for _ in 0..60 {
+            let middle = 0.5 * (safe + hit);
+            if ask(kind, &x, middle) == Answer::Safe {
+                safe = middle;
+            } else {
+                hit = middle;
+            }
+        }
+        found += 1;
+        assert!(!oracle::touches(kind, &x, safe), "{safe:e} {kind:?} {x:?}");
+        if sort == Sort::Still {
+            // Nothing but rounding is between.
+            let more = safe + 1e-13 * extent(kind, &x);
+            assert!(oracle::touches(kind, &x, more), "{safe:e} {kind:?} {x:?}");
+        }
+    }
+    assert!(found > 2_000, "{found}");
+}
+
 /// The difference of the closest points that a hit names, at its time.
 fn difference(x: &[Motion; 4], hit: &Hit) -> DVec3 {
     let terms = x.iter().zip(hit.weights);
