@@ -34,6 +34,7 @@ pub use bvh::kdop::{Kdop, Kdop18};
 pub use bvh::tree::{Bvh, Node};
 pub use cloth::ClothSurface;
 pub(crate) use cull::charts::TileWork;
+pub use narrow::ccd;
 pub use narrow::contact::{self, Contact};
 pub use query::brute_force::brute_force;
 pub use query::candidates;
