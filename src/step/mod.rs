@@ -75,7 +75,7 @@ pub(crate) use detect::patch_sizes;
 pub use error::{GaveUp, Named, StepError};
 pub(crate) use geometry::tiles;
 pub(crate) use letter::BYTES as CONTACT_BYTES;
-pub use report::{PHASES, StepReport, Stops, Sufficed};
+pub use report::{COUNTERS, PHASES, STEP, StepReport, Stops, Sufficed};
 pub use simulation::{Simulation, exchange_name};
 pub use state::{Past, State};
 pub use world::{World, WorldError};

@@ -226,6 +226,32 @@ fn a_time_step_knows_nothing_of_studies() {
     }
 }
 
+/// A ring and a subscriber hear the same events only if both are told in one place.
+#[test]
+fn events_of_the_crate_tracing_are_made_in_one_file() {
+    let macros = ["event!(", "span!(", "record_all!("];
+    let folders = [
+        "runtime/src",
+        "src",
+        "partition/src",
+        "balance/src",
+        "study/src",
+        "report/src",
+    ];
+    let files = folders
+        .iter()
+        .flat_map(|folder| rust_files(&root().join(folder)));
+    let mut makers: Vec<String> = files
+        .filter(|file| {
+            let text = fs::read_to_string(file).unwrap();
+            macros.iter().any(|name| text.contains(name))
+        })
+        .map(|file| file.strip_prefix(root()).unwrap().shown().to_string())
+        .collect();
+    makers.sort();
+    assert_eq!(makers, ["runtime/src/trace/emit.rs"]);
+}
+
 /// Checks that no file in a folder has any of these names in its code.
 fn named_nowhere(folder: &Path, names: &[String]) {
     for file in rust_files(folder) {

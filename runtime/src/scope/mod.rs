@@ -216,7 +216,8 @@ fn run<'a, E: ?Sized + Sync>(
         let scheduler = Scheduler::new(rank, ranks, options, &|rank| comm.node_of(rank));
         let recorder = options
             .trace
-            .map_or_else(Recorder::off, Recorder::with_capacity);
+            .map_or_else(Recorder::off, Recorder::with_capacity)
+            .heard(rank, registry.names());
         let mut scope = Scope {
             number: SCOPES.fetch_add(1, Ordering::Relaxed),
             tag,
@@ -484,6 +485,7 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         while !self.scheduler.may_leave() {
             self.turn(None, false)?;
         }
+        self.note(What::Dry);
         self.flush()
     }
 
