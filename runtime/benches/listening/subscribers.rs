@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tracing::field::{Field, Visit};
-use tracing::{Event, Id, Metadata, span, subscriber};
+use tracing::{Dispatch, Event, Id, Metadata, dispatcher, span};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, registry};
+
+/// Events that are kept before it begins anew.
+const ROOM: usize = 1 << 18;
 
 /// The kinds of subscriber.
 #[derive(Clone, Copy)]
@@ -25,39 +28,39 @@ pub(crate) const WAYS: [(&str, Subscriber); 3] = [
     ("registry and a layer", Subscriber::Registry),
 ];
 
-/// Runs a round that is heard; the number of events.
-pub(crate) fn listen(subscriber: Subscriber, round: impl FnOnce() -> usize) -> usize {
-    let heard = Arc::new(AtomicUsize::new(0));
-    match subscriber {
-        Subscriber::Counts => {
-            let counts = Counts {
+/// A subscriber that can be listened with, again and again.
+pub(crate) struct Listener {
+    dispatch: Dispatch,
+    heard: Arc<AtomicUsize>,
+}
+
+impl Listener {
+    pub(crate) fn new(subscriber: Subscriber) -> Self {
+        let heard = Arc::new(AtomicUsize::new(0));
+        let dispatch = match subscriber {
+            Subscriber::Counts => Dispatch::new(Counts {
                 heard: Arc::clone(&heard),
-                ..Counts::default()
-            };
-            subscriber::with_default(counts, round);
-        }
-        Subscriber::Keeps => {
-            let kept = Arc::new(Mutex::new(Vec::new()));
-            let keeps = Keeps {
-                kept: Arc::clone(&kept),
-                ..Keeps::default()
-            };
-            subscriber::with_default(keeps, round);
-            let kept = kept.lock().expect("no panic while it was held");
-            let begins = kept.iter().filter(|kept| !kept.name.is_empty());
-            assert!(begins.count() > 0, "nothing was heard");
-            heard.store(kept.len(), Ordering::Relaxed);
-        }
-        Subscriber::Registry => {
-            let layer = Counted(Arc::clone(&heard));
-            subscriber::with_default(registry().with(layer), round);
-        }
+                spans: AtomicU64::new(0),
+            }),
+            Subscriber::Keeps => Dispatch::new(Keeps {
+                heard: Arc::clone(&heard),
+                kept: Mutex::default(),
+                spans: AtomicU64::new(0),
+            }),
+            Subscriber::Registry => Dispatch::new(registry().with(Counted(Arc::clone(&heard)))),
+        };
+        Self { dispatch, heard }
     }
-    heard.load(Ordering::Relaxed)
+
+    /// Runs `body`, heard by this subscriber; what it returns, and the number of events.
+    pub(crate) fn hears<R>(&self, body: impl FnOnce() -> R) -> (R, usize) {
+        self.heard.store(0, Ordering::Relaxed);
+        let outcome = dispatcher::with_default(&self.dispatch, body);
+        (outcome, self.heard.load(Ordering::Relaxed))
+    }
 }
 
 /// Counts events, begins and ends of spans; reads no field.
-#[derive(Default)]
 struct Counts {
     heard: Arc<AtomicUsize>,
     spans: AtomicU64,
@@ -114,17 +117,22 @@ impl Visit for Kept {
     }
 }
 
-/// Keeps events and both ends of spans, with their fields.
-#[derive(Default)]
+/// Keeps events and both ends of spans, with their fields, as many as a ring has room for.
 struct Keeps {
-    kept: Arc<Mutex<Vec<Kept>>>,
+    heard: Arc<AtomicUsize>,
+    kept: Mutex<Vec<Kept>>,
     spans: AtomicU64,
 }
 
 impl Keeps {
     fn keep(&self, kept: Kept) {
         let mut all = self.kept.lock().expect("no panic while it was held");
+        if all.len() == ROOM {
+            assert!(all.iter().any(|kept| !kept.name.is_empty()));
+            all.clear();
+        }
         all.push(kept);
+        self.heard.fetch_add(1, Ordering::Relaxed);
     }
 }
 
