@@ -1,11 +1,11 @@
 //! Traces of a run: what each rank did when, gathered at the end into one file.
 //!
-//! Every rank records into its own bounded [`Timeline`]: the step and its phases, waits for messages in them,
-//! the collision scope event by event, some counters. A step tells its phases, counters and scope to the `tracing`
-//! subscriber of the process and leaves what is to be recorded of them in its report. Its waits are seen from outside
-//! ([`super::waits`]), and told here.
-//! Clocks are compared at the start and at the end. Ranks may run on hosts that share no files, so at the end
-//! rank 0 gathers all and writes it: to each rank a file, by its own clock, and the merged one.
+//! Every rank records into its own bounded [`Timeline`]: the step and its phases, waits for
+//! messages in them, the collision scope event by event, some counters. A step tells its phases,
+//! counters and scope to the `tracing` subscriber of the process and leaves what is to be recorded
+//! of them in its report. Its waits are seen from outside ([`super::waits`]), and told here. Clocks
+//! are compared at the start and at the end. Ranks may run on hosts that share no files, so at the
+//! end rank 0 gathers all and writes it: to each rank a file, by its own clock, and the merged one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,9 +28,9 @@ use crate::output::{
 };
 use crate::step::{COUNTERS, PHASES, STEP, Simulation, StepError, StepReport, exchange_name};
 
-/// Most events of a rank, 24 bytes each.
+/// The most events of a rank, of 24 bytes each.
 const ROOM: usize = 1 << 18;
-/// Most events of all ranks: rank 0 holds them at the end, and a viewer has to.
+/// The most events of all ranks: rank 0 holds them at the end, and a viewer has to.
 const ROOM_IN_ALL: usize = 1 << 22;
 
 /// Which steps are traced.
@@ -111,20 +111,20 @@ impl fmt::Display for TraceSteps {
     }
 }
 
-/// What came of tracing.
+/// The outcome of tracing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceSummary {
     /// The first and last steps that were traced, if any were.
     pub steps: Option<(u64, u64)>,
-    /// Of these, the first and the last that are whole on all ranks, if any are.
+    /// The first and the last of these steps that are whole on all ranks, if any are.
     pub whole: Option<(u64, u64)>,
-    /// Events that were kept.
+    /// The number of events that were kept.
     pub events: u64,
-    /// Events that found no room.
+    /// The number of events that found no room.
     pub dropped: u64,
     /// How far the aligned clocks of two ranks may be apart.
     pub clock_error: Duration,
-    /// Where the time of the longest collision phase went, in words.
+    /// A text on where the time of the longest collision phase went.
     pub story: Option<String>,
 }
 
@@ -132,11 +132,12 @@ pub struct TraceSummary {
 #[derive(Debug)]
 pub(super) struct Tracer {
     recorded: Option<Recorded>,
-    /// Waits for messages, and the outputs that follow a step: a phase that is open until the next one begins.
+    /// Waits for messages, and the outputs that follow a step: a phase that is open until the next
+    /// one begins.
     track: MainTrack,
 }
 
-/// What is recorded of one rank.
+/// The record of one rank.
 #[derive(Debug)]
 struct Recorded {
     timeline: Timeline,
@@ -184,7 +185,7 @@ fn kinds() -> Vec<SpanKind> {
     kinds
 }
 
-/// What a phase is described by.
+/// Names the number that describes a phase.
 fn phase_detail(name: &str) -> &'static str {
     match name {
         "collide" => "contacts",
@@ -211,7 +212,7 @@ fn wait_kind(what: &str) -> u16 {
     (FIRST_PHASE + PHASES.len() + at.unwrap_or(0)) as u16
 }
 
-/// What is waited for with messages of this tag.
+/// Names what a rank waits for with a message of this tag.
 fn awaited(tag: Tag) -> &'static str {
     let name = exchange_name(tag).or_else(|| collective_name(tag));
     name.unwrap_or(WAITS[0])
@@ -243,7 +244,8 @@ impl Tracer {
         Ok(Self { recorded, track })
     }
 
-    /// Takes a step, and records it if it is one to be traced; adds to `waited` how long its rank waited in it. Collective.
+    /// Takes a step, and records it if it is one to be traced; adds to `waited` how long its rank
+    /// waited in it. Collective.
     pub(super) fn advance(
         &mut self,
         simulation: &mut Simulation<'_>,
@@ -263,7 +265,7 @@ impl Tracer {
         let report = match recorded {
             None => {
                 let outcome = waits::advance(simulation, comm, waited, &mut told);
-                // Nobody keeps them.
+                // Nobody keeps its waits.
                 drop(track.take_marks());
                 outcome?
             }
@@ -339,7 +341,8 @@ fn add(timeline: &mut Timeline, mark: &Mark) {
     }
 }
 
-/// Keeps the marks that frame a step, for which room was set aside; a step that is cut has more phases than that.
+/// Keeps the marks that frame a step, for which room was set aside; a step that is cut has more
+/// phases than that.
 fn frame(timeline: &mut Timeline, marks: &[Mark]) {
     let mut phases = 0;
     for mark in marks {
@@ -387,12 +390,12 @@ fn kept(mark: &Mark) -> Kept {
     }
 }
 
-/// What all ranks recorded, on rank 0, not written yet: what was measured is written before.
+/// The records of all ranks on rank 0, before they are written, which is the last thing to be done.
 #[derive(Debug)]
 pub(super) struct Traces {
-    /// By rank, as it was sent, by its own clock.
+    /// The records by rank, as they were sent, with times by the rank's own clock.
     encoded: Vec<Vec<u8>>,
-    /// By the first rank's clock.
+    /// The records with times by the clock of rank 0.
     timelines: Vec<Timeline>,
 }
 
@@ -411,7 +414,7 @@ impl Traces {
     }
 }
 
-/// `threads`: whether ranks may have some beside their workers.
+/// Sums traces up. `threads` says whether ranks may have threads beside their workers.
 fn summary(timelines: &[Timeline], threads: bool) -> TraceSummary {
     let steps = timelines.iter().flat_map(|timeline| &timeline.scopes);
     let steps = steps.map(|(step, _)| *step);
@@ -427,8 +430,8 @@ fn summary(timelines: &[Timeline], threads: bool) -> TraceSummary {
     }
 }
 
-/// The longest collision phase that was traced whole, explained; and the task that kept a rank from
-/// answering for longest, if one did for long.
+/// Explains the longest collision phase that was traced whole, and names the task that kept a rank
+/// from answering for longest, if one did for long.
 fn story(timelines: &[Timeline], threads: bool) -> Option<String> {
     let scopes = timelines.first()?.scopes.iter().map(|(step, _)| *step);
     let analysed = scopes.filter_map(|step| {

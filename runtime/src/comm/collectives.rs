@@ -3,8 +3,8 @@
 //! Every rank calls the same collectives in the same order. Each uses messages of one tag between
 //! fixed pairs of ranks, and such messages keep their order, so consecutive collectives cannot be
 //! confused. Latency grows with the logarithm of the number of ranks. Gathers to all are
-//! dissemination
-//! [Bruck, Ho, Kipnis, Upfal & Weathersbee, Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997].
+//! dissemination [Bruck, Ho, Kipnis, Upfal & Weathersbee, Efficient algorithms for all-to-all
+//! communications in multiport message-passing systems, 1997].
 
 use super::{Comm, CommError, Rank, Tag};
 use crate::trace::OpenSpan;
@@ -114,8 +114,8 @@ pub trait Collectives: Comm {
     fn allgather(&mut self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, CommError> {
         told(self, "allgather", |comm| {
             let (me, n) = (comm.rank().0, ranks(comm));
-            // The blocks of ranks `me`, `me + 1`, …; packed, because thousands of ranks may hold them
-            // while they wait for each other.
+            // The blocks of ranks `me`, `me + 1`, …; packed, because thousands of ranks may hold
+            // them while they wait for each other.
             let (mut packed, mut held) = (pack(&[bytes]), 1);
             while held < n {
                 for (distance, count) in pieces(held, n) {

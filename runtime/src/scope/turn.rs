@@ -1,5 +1,5 @@
-//! A turn of the main thread: it reads messages, lets the scheduler decide, and then runs a batch of
-//! tasks or backs off.
+//! A turn of the main thread: it reads messages, lets the scheduler decide, and then runs a batch
+//! of tasks or backs off.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.watch.moved = now;
         } else if !self.scheduler.may_leave() {
             let busy = self.workers.iter().any(WorkerHandle::is_busy);
-            if !busy && !nested && self.pass_time()? {
+            if !busy && !nested && self.work_while_waiting()? {
                 return Ok(());
             }
             self.complain(now);

@@ -17,8 +17,8 @@
 //! * `weft::task`, of level `TRACE`: spans `task` {`worker`, `kind`, `depth`, `first`, `second`,
 //!   `units`} and `wait` {`worker`}, events `split` {`worker`} and `unresponsive` {`kind`,
 //!   `requests`, `us`}.
-//! * `weft::steal`, of level `TRACE`: events `request` {`victim`}, `answer` and `receive` {`victim`,
-//!   `tasks`}, `give` and `gift` {`thief`, `tasks`}.
+//! * `weft::steal`, of level `TRACE`: events `request` {`victim`}, `answer` and `receive`
+//!   {`victim`, `tasks`}, `give` and `gift` {`thief`, `tasks`}.
 //! * `weft::pool`, of level `TRACE`: events `pool` {`tasks`}.
 //! * `weft::message`, of level `TRACE`: events `results` {`to`, `count`}, `fetch` {`from`} and
 //!   `fetched` {`bytes`}.
@@ -30,8 +30,8 @@
 //! `end_ns` when it closes. The moment at which a subscriber is called says nothing: the main
 //! thread of a rank tells what other workers did when it hears of it, and ranks in virtual time
 //! take turns. So tasks are told as spans that open and close, but are not entered. A phase is
-//! entered where its rank has a thread to itself, which it has not in virtual time: there its scopes
-//! do not lie in it.
+//! entered where its rank has a thread to itself, which it has not in virtual time: there its
+//! scopes do not lie in it.
 //!
 //! # With a ring
 //!

@@ -146,7 +146,7 @@ pub struct Outcome<R> {
     /// A line for each message sent and each rank's end, in the order of virtual time in which they
     /// were decided; empty unless asked for.
     pub log: Vec<String>,
-    /// Who waited for whom, if the ranks got stuck.
+    /// A text that says which rank waited for which, if the ranks got stuck.
     pub dump: Option<String>,
 }
 
