@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use tracing::field::{Field, Visit};
-use tracing::{Event, Id, Metadata, Subscriber, span};
+use tracing::{Dispatch, Event, Id, Metadata, Subscriber, span};
 
 /// The fields of an event or span by name.
 pub(crate) type Fields = BTreeMap<&'static str, String>;
@@ -65,6 +65,10 @@ impl Ear {
 
     /// Runs `body` with this as the subscriber, and returns what was heard.
     pub(crate) fn listen<R>(&self, body: impl FnOnce() -> R) -> (R, Vec<Told>) {
+        // Where a process has a single subscriber, `tracing` asks that of the thread which comes by
+        // an event first whether anybody wants it, for all threads. Threads of other tests have
+        // none.
+        let _second = Dispatch::new(self.clone());
         let outcome = tracing::subscriber::with_default(self.clone(), body);
         let mut heard = self.heard.lock().unwrap();
         assert!(heard.entered.is_empty(), "spans that were never left");
