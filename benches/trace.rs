@@ -3,10 +3,13 @@
 //! Sample run:
 //!   cargo bench --bench trace
 //!
-//! Steps that follow each other do nearly the same work. Of six, the first and last are bare, the second and fifth time waits for other
-//! ranks, as `weft run` always does, and the third and fourth are recorded as with `--trace` on top of that. The table has the medians,
-//! over all sixes, of the ratios of the second pair to the first (`off`) and of the third to the second (`on`), with the standard
-//! error of each median, estimated from quartiles.
+//! Steps that follow each other do nearly the same work. Of eight, the first and last are bare; the
+//! second and seventh time waits for other ranks, as `weft run` always does; the third and sixth
+//! are recorded as with `--trace` on top of that; the fourth and fifth are heard instead by a
+//! subscriber of the crate `tracing` that keeps all events with their fields. The table has the
+//! medians, over all eights, of the ratios of the second pair to the first (`off`), and of the
+//! third (`on`) and the fourth (`heard`) to the second, with the standard error of each median,
+//! estimated from quartiles.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -14,11 +17,17 @@ use std::time::Duration;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::threads::launch;
 use weft_runtime::comm::{Comm, Rank, Tag};
-use weft_runtime::trace::{Span, SpanKind, Timeline, Watched};
+use weft_runtime::trace::{Mark, Span, SpanKind, Timeline, Watched};
 use weftwork::scene::Scene;
 use weftwork::step::{Simulation, StepReport, World};
 
-/// Scene, ranks, workers of each, steps before those that are measured, sixes.
+#[allow(dead_code, reason = "the runtime's bench uses all of it")]
+#[path = "../runtime/benches/listening/subscribers.rs"]
+mod subscribers;
+
+use subscribers::{Listener, Subscriber};
+
+/// Scene, ranks, workers of each, steps before those that are measured, eights.
 const CASES: [(&str, usize, usize, u64, u64); 6] = [
     ("quick.toml", 1, 1, 100, 200),
     ("quick.toml", 2, 1, 100, 200),
@@ -34,14 +43,14 @@ enum Way {
     Bare,
     Watched,
     Traced,
+    Heard,
 }
 
 /// A span of the main thread.
-fn span(begin: Duration, end: Duration) -> Span {
-    let ns = |time: Duration| time.as_nanos() as u64;
+fn span(begin: u64, end: u64) -> Span {
     Span {
-        begin: ns(begin),
-        end: ns(end),
+        begin,
+        end,
         kind: 0,
         detail: 0,
     }
@@ -51,8 +60,18 @@ fn span(begin: Duration, end: Duration) -> Span {
 const SHORTEST: Duration = Duration::from_micros(5);
 
 /// Takes a step, as the command does.
-fn step(way: Way, simulation: &mut Simulation<'_>, timeline: &mut Timeline, comm: &mut dyn Comm) {
+fn step(
+    way: Way,
+    simulation: &mut Simulation<'_>,
+    timeline: &mut Timeline,
+    listener: &Listener,
+    comm: &mut dyn Comm,
+) {
     match way {
+        Way::Heard => {
+            let watched = || step(Way::Watched, simulation, timeline, listener, comm);
+            black_box(listener.hears(watched));
+        }
         Way::Bare => drop(simulation.advance(comm).expect("a step")),
         Way::Watched => {
             let mut waited = Duration::ZERO;
@@ -60,20 +79,20 @@ fn step(way: Way, simulation: &mut Simulation<'_>, timeline: &mut Timeline, comm
             black_box(waited);
         }
         Way::Traced => {
-            timeline.owe(6);
+            timeline.owe(7);
             simulation.record(Some(timeline.lend()));
-            let mut told = |begin, end| timeline.span(span(begin, end));
+            let ns = |time: Duration| time.as_nanos() as u64;
+            let mut told = |begin, end| timeline.span(span(ns(begin), ns(end)));
             let mut report = watched(simulation, comm, &mut told);
             simulation.record(None);
             if let Some(trace) = report.scope.trace.take() {
                 timeline.add_scope(simulation.step(), trace);
             }
-            let mut begin = report.began;
-            for time in report.times {
-                timeline.frame(span(begin, begin + time));
-                begin += time;
+            for mark in black_box(&report.marks) {
+                if let Mark::Phase { begin, end, .. } = *mark {
+                    timeline.frame(span(begin, end));
+                }
             }
-            timeline.frame(span(report.began, begin));
         }
     }
 }
@@ -97,13 +116,13 @@ fn watched(
     report.expect("a step")
 }
 
-/// What `off` and `on` cost as ratios, each with its error; ms a bare step; events a step.
+/// What `off`, `on` and `heard` cost as ratios, each with its error; ms a bare step; events a step.
 fn measure(
     world: &World,
     (ranks, workers): (usize, usize),
-    (before, sixes): (u64, u64),
-) -> ([[f64; 2]; 2], f64, u64) {
-    use Way::{Bare, Traced, Watched};
+    (before, eights): (u64, u64),
+) -> ([[f64; 2]; 3], f64, u64) {
+    use Way::{Bare, Heard, Traced, Watched};
     let body = |comm: &mut dyn Comm| {
         let options = ScopeOptions {
             workers,
@@ -119,10 +138,12 @@ fn measure(
         }];
         let mut timeline = Timeline::new(comm.rank(), kinds, Vec::new(), 1 << 22);
         let mut all = Vec::new();
-        for _ in 0..sixes {
-            let times = [Bare, Watched, Traced, Traced, Watched, Bare].map(|way| {
+        let listener = Listener::new(Subscriber::Keeps);
+        for _ in 0..eights {
+            let ways = [Bare, Watched, Traced, Heard, Heard, Traced, Watched, Bare];
+            let times = ways.map(|way| {
                 let begin = comm.now();
-                step(way, &mut simulation, &mut timeline, comm);
+                step(way, &mut simulation, &mut timeline, &listener, comm);
                 comm.now().saturating_sub(begin).as_secs_f64()
             });
             all.push(times);
@@ -131,12 +152,14 @@ fn measure(
     };
     let ranks = launch(ranks, body).expect("threads");
     let events: u64 = ranks.iter().map(|(_, events)| events).sum();
-    let sixes = &ranks[0].0;
-    let off = sixes.iter().map(|[a, b, _, _, e, f]| (b + e) / (a + f));
-    let on = sixes.iter().map(|[_, b, c, d, e, _]| (c + d) / (b + e));
-    let [bare, _] = median(sixes.iter().map(|[a, .., f]| (a + f) / 2.0));
-    let each = events / (2 * sixes.len() as u64);
-    ([median(off), median(on)], bare * 1e3, each)
+    let eights = &ranks[0].0;
+    let pair = |times: &[f64; 8], first: usize| times[first] + times[7 - first];
+    let ratio = |over: usize, under: usize| {
+        median((eights.iter()).map(|times| pair(times, over) / pair(times, under)))
+    };
+    let [bare, _] = median(eights.iter().map(|times| pair(times, 0) / 2.0));
+    let each = events / (2 * eights.len() as u64);
+    ([ratio(1, 0), ratio(2, 1), ratio(3, 1)], bare * 1e3, each)
 }
 
 /// The median and its standard error.
@@ -144,7 +167,8 @@ fn median(values: impl Iterator<Item = f64>) -> [f64; 2] {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
     let count = values.len();
-    // Of a normal distribution quartiles are 1.35 deviations apart, and a median is off by 1.25 of them over the root of the count.
+    // Of a normal distribution quartiles are 1.35 deviations apart, and a median is off by 1.25 of
+    // them over the root of the count.
     let apart = values[count * 3 / 4] - values[count / 4];
     [
         values[count / 2],
@@ -164,16 +188,18 @@ fn main() {
         return;
     }
     println!(
-        "{:<17} ranks x workers  ms/step  off             on              events/step",
+        "{:<17} ranks x workers  ms/step  off             on              heard           events/step",
         "scene"
     );
-    for (name, ranks, workers, before, sixes) in CASES {
-        let ([off, on], bare, events) = measure(&world(name), (ranks, workers), (before, sixes));
+    for (name, ranks, workers, before, eights) in CASES {
+        let ([off, on, heard], bare, events) =
+            measure(&world(name), (ranks, workers), (before, eights));
         let ratio = |[median, error]: [f64; 2]| format!("{median:.3} +- {error:.3}");
         println!(
-            "{name:<17} {ranks} x {workers:<11} {bare:<8.2} {:<15} {:<15} {events}",
+            "{name:<17} {ranks} x {workers:<11} {bare:<8.2} {:<15} {:<15} {:<15} {events}",
             ratio(off),
-            ratio(on)
+            ratio(on),
+            ratio(heard)
         );
     }
 }

@@ -82,7 +82,7 @@ impl Stopwatch {
 mod tests {
     use super::*;
 
-    /// Who does nothing but ask has computed nearly nothing, and time never goes back.
+    /// A thread that does nothing but ask has computed nearly nothing, and time never goes back.
     #[test]
     fn a_stopwatch_leaves_out_what_reading_it_takes() {
         const TIMES: u32 = 10_000;

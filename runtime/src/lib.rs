@@ -47,7 +47,10 @@
 //! }
 //!
 //! /// What every rank runs; rank 0 gets the sum.
-//! fn integrate(comm: &mut dyn Comm, options: &ScopeOptions) -> Result<(f64, ScopeReport), ScopeError> {
+//! fn integrate(
+//!     comm: &mut dyn Comm,
+//!     options: &ScopeOptions,
+//! ) -> Result<(f64, ScopeReport), ScopeError> {
 //!     let registry = Registry::new().with::<Integral>();
 //!     scope(comm, &registry, &(), options, |s| {
 //!         let group = s.group();
@@ -94,7 +97,7 @@
 //! * [`Task`] and [`Context`]: what a task may do; [`Scope`]: what a body may.
 //! * [`policy`]: how ranks share work, as values; [`POLICIES`] has names for them.
 //! * [`comm`]: ranks and messages; [`comm::virtual_time`]: networks, faults, determinism.
-//! * [`trace`]: what happened when, for people and for Perfetto.
+//! * [`trace`]: what happened when, for subscribers of `tracing`, for people and for Perfetto.
 //! * [`scheduler`]: the decisions, a pure state machine which every driver runs. How ranks agree is
 //!   written up in the crate's `README.md`.
 //! * `examples/`: the shortest useful programs.

@@ -3,8 +3,8 @@
 //! Worker 0 is the rank's main thread, which also talks to other ranks. Other workers are threads.
 //! They get orders over a channel, run a task to its end, and report what it leaves over another
 //! channel. So that they need not wait for the main thread after each task, some tasks are laid out
-//! ahead for them, which the main thread may take back. A task that waits in a join of its own group
-//! keeps its thread, which runs tasks of that group meanwhile.
+//! ahead for them, which the main thread may take back. A task that waits in a join of its own
+//! group keeps its thread, which runs tasks of that group meanwhile.
 
 use std::collections::VecDeque;
 use std::ops::DerefMut;

@@ -712,15 +712,7 @@ fn rank_loop(
         if let Some(recorder) = &mut recorder {
             recorder.before(&mut simulation, &thread_time)?;
         }
-        let outcome = match &mut tracer {
-            Some(tracer) => tracer.advance(&mut simulation, comm, &mut totals.waited),
-            None => waits::advance(
-                &mut simulation,
-                comm,
-                &mut totals.waited,
-                &mut |_, _, _, _| {},
-            ),
-        };
+        let outcome = tracer.advance(&mut simulation, comm, &mut totals.waited);
         let report = match outcome {
             Ok(report) => report,
             Err(error) => {
@@ -791,10 +783,7 @@ fn rank_loop(
         }
     }
     totals.loop_time = comm.now().saturating_sub(begin);
-    let (summary, traces) = match tracer {
-        Some(tracer) => tracer.finish(comm)?.unzip(),
-        None => (None, None),
-    };
+    let (summary, traces) = tracer.finish(comm)?.unzip();
     totals.trace = summary;
     if let Some(recorder) = recorder {
         totals.unrecorded = recorder.finish()?;

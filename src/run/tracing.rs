@@ -1,10 +1,11 @@
 //! Traces of a run: what each rank did when, gathered at the end into one file.
 //!
-//! Every rank records into its own bounded [`Timeline`]: the step and its phases, waits for messages in them,
-//! the collision scope event by event, some counters. The step itself knows nothing of this: its phases are
-//! in its report, its waits are seen from outside ([`super::waits`]).
-//! Clocks are compared at the start and at the end. Ranks may run on hosts that share no files, so at the end
-//! rank 0 gathers all and writes it: to each rank a file, by its own clock, and the merged one.
+//! Every rank records into its own bounded [`Timeline`]: the step and its phases, waits for
+//! messages in them, the collision scope event by event, some counters. A step tells its phases,
+//! counters and scope to the `tracing` subscriber of the process and leaves what is to be recorded
+//! of them in its report. Its waits are seen from outside ([`super::waits`]), and told here. Clocks
+//! are compared at the start and at the end. Ranks may run on hosts that share no files, so at the
+//! end rank 0 gathers all and writes it: to each rank a file, by its own clock, and the merged one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,18 +17,20 @@ use weft_runtime::comm::{
     ClockMap, ClockReading, Collectives as _, Comm, CommError, Rank, Tag, collective_name,
     read_clocks,
 };
-use weft_runtime::trace::{Analysis, Deafness, Sample, Span, SpanKind, Timeline, Trace};
+use weft_runtime::trace::{
+    Analysis, Deafness, MainTrack, Mark, Sample, Span, SpanKind, Timeline, Trace,
+};
 use weft_runtime::wire;
 
 use super::{RunError, RunOptions, waits};
 use crate::output::{
     OutputError, RunDirectory, RunRecord, this_host, write_rank_trace, write_trace,
 };
-use crate::step::{PHASES, Simulation, StepError, StepReport, exchange_name};
+use crate::step::{COUNTERS, PHASES, STEP, Simulation, StepError, StepReport, exchange_name};
 
-/// Most events of a rank, 24 bytes each.
+/// The most events of a rank, of 24 bytes each.
 const ROOM: usize = 1 << 18;
-/// Most events of all ranks: rank 0 holds them at the end, and a viewer has to.
+/// The most events of all ranks: rank 0 holds them at the end, and a viewer has to.
 const ROOM_IN_ALL: usize = 1 << 22;
 
 /// Which steps are traced.
@@ -108,38 +111,46 @@ impl fmt::Display for TraceSteps {
     }
 }
 
-/// What came of tracing.
+/// The outcome of tracing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceSummary {
     /// The first and last steps that were traced, if any were.
     pub steps: Option<(u64, u64)>,
-    /// Of these, the first and the last that are whole on all ranks, if any are.
+    /// The first and the last of these steps that are whole on all ranks, if any are.
     pub whole: Option<(u64, u64)>,
-    /// Events that were kept.
+    /// The number of events that were kept.
     pub events: u64,
-    /// Events that found no room.
+    /// The number of events that found no room.
     pub dropped: u64,
     /// How far the aligned clocks of two ranks may be apart.
     pub clock_error: Duration,
-    /// Where the time of the longest collision phase went, in words.
+    /// A text on where the time of the longest collision phase went.
     pub story: Option<String>,
 }
 
-/// Records one rank of a run.
+/// Tells what one rank of a run does, and records it if that was asked for.
 #[derive(Debug)]
 pub(super) struct Tracer {
+    recorded: Option<Recorded>,
+    /// Waits for messages, and the outputs that follow a step: a phase that is open until the next
+    /// one begins.
+    track: MainTrack,
+}
+
+/// The record of one rank.
+#[derive(Debug)]
+struct Recorded {
     timeline: Timeline,
     steps: TraceSteps,
     start: ClockReading,
-    /// When the last traced step ended, while what follows it goes on.
-    outputs_since: Option<Duration>,
+    /// Whether the last step was recorded: then what follows it is.
+    goes_on: bool,
 }
 
-/// Kinds of spans, in the order of [`kinds`].
-const STEP: u16 = 0;
-const OUTPUTS: u16 = 1;
-const FIRST_PHASE: u16 = 2;
-const FIRST_WAIT: u16 = FIRST_PHASE + PHASES.len() as u16;
+/// The phase between two steps.
+const OUTPUTS: &str = "outputs";
+/// Where the phases of a step stand among [`kinds`], behind the step and the outputs.
+const FIRST_PHASE: usize = 2;
 /// What can be waited for.
 const WAITS: [&str; 11] = [
     "other message",
@@ -154,25 +165,27 @@ const WAITS: [&str; 11] = [
     "response halo",
     "motion halo",
 ];
-const COUNTERS: [&str; 4] = ["tests", "CG iterations", "contacts", "impulses"];
-/// Events that frame a step: itself, its phases, of which one comes twice, counters, and the outputs after it.
-const FRAME: usize = 3 + PHASES.len() + COUNTERS.len();
+/// The most phases of a step that is not cut: one comes twice.
+const MOST_PHASES: usize = PHASES.len() + 1;
+/// Events that frame a step: itself, its phases, counters, and the outputs after it.
+const FRAME: usize = 2 + MOST_PHASES + COUNTERS.len();
 
+/// The kinds of spans: the step, outputs, phases, waits.
 fn kinds() -> Vec<SpanKind> {
     let kind = |name: String, detail: &str| SpanKind {
         name,
         detail: detail.to_owned(),
     };
     let mut kinds = vec![
-        kind("step".to_owned(), "number"),
-        kind("outputs".to_owned(), ""),
+        kind(STEP.to_owned(), "number"),
+        kind(OUTPUTS.to_owned(), ""),
     ];
     kinds.extend(PHASES.map(|name| kind(name.to_owned(), phase_detail(name))));
     kinds.extend(WAITS.map(|name| kind(format!("wait: {name}"), "rank")));
     kinds
 }
 
-/// What a phase is described by.
+/// Names the number that describes a phase.
 fn phase_detail(name: &str) -> &'static str {
     match name {
         "collide" => "contacts",
@@ -182,20 +195,38 @@ fn phase_detail(name: &str) -> &'static str {
     }
 }
 
-fn wait_kind(tag: Tag) -> u16 {
+/// The number of a phase among [`kinds`].
+fn phase_kind(name: &str) -> u16 {
+    let phase = || PHASES.iter().position(|phase| *phase == name);
+    let at = match name {
+        STEP => 0,
+        OUTPUTS => 1,
+        _ => FIRST_PHASE + phase().unwrap_or(0),
+    };
+    at as u16
+}
+
+/// The number of a wait among [`kinds`].
+fn wait_kind(what: &str) -> u16 {
+    let at = WAITS.iter().position(|wait| *wait == what);
+    (FIRST_PHASE + PHASES.len() + at.unwrap_or(0)) as u16
+}
+
+/// Names what a rank waits for with a message of this tag.
+fn awaited(tag: Tag) -> &'static str {
     let name = exchange_name(tag).or_else(|| collective_name(tag));
-    let at = WAITS.iter().position(|wait| Some(*wait) == name);
-    FIRST_WAIT + at.unwrap_or(0) as u16
+    name.unwrap_or(WAITS[0])
 }
 
 impl Tracer {
-    /// Begins to record, if that was asked for. Collective then: clocks are compared.
-    pub(super) fn start(
-        options: &RunOptions,
-        comm: &mut dyn Comm,
-    ) -> Result<Option<Self>, RunError> {
+    /// Begins to tell, and to record if that was asked for. Collective then: clocks are compared.
+    pub(super) fn start(options: &RunOptions, comm: &mut dyn Comm) -> Result<Self, RunError> {
+        let track = MainTrack::new(&*comm, options.trace.is_some());
         let Some(steps) = options.trace else {
-            return Ok(None);
+            return Ok(Self {
+                recorded: None,
+                track,
+            });
         };
         let room = ROOM.min(ROOM_IN_ALL / comm.size());
         let counters = COUNTERS.map(str::to_owned).to_vec();
@@ -204,15 +235,17 @@ impl Tracer {
             Some(host) => host.clone(),
             None => this_host(),
         };
-        Ok(Some(Self {
+        let recorded = Some(Recorded {
             timeline,
             steps,
             start: read_clocks(comm)?,
-            outputs_since: None,
-        }))
+            goes_on: false,
+        });
+        Ok(Self { recorded, track })
     }
 
-    /// Takes a step, and records it if it is one to be traced; adds to `waited` how long its rank waited in it. Collective.
+    /// Takes a step, and records it if it is one to be traced; adds to `waited` how long its rank
+    /// waited in it. Collective.
     pub(super) fn advance(
         &mut self,
         simulation: &mut Simulation<'_>,
@@ -221,72 +254,50 @@ impl Tracer {
     ) -> Result<StepReport, StepError> {
         self.end_outputs(comm);
         let step = simulation.step() + 1;
-        if !self.steps.contains(step) {
-            return waits::advance(simulation, comm, waited, &mut |_, _, _, _| {});
-        }
-        self.timeline.owe(FRAME);
-        simulation.record(Some(self.timeline.lend()));
-        let timeline = &mut self.timeline;
+        let track = &mut self.track;
         let mut told = |tag: Tag, from: Rank, begin: Duration, end: Duration| {
-            timeline.span(span(wait_kind(tag), begin, end, from.0.into()));
+            track.wait(awaited(tag), from, begin, end);
         };
-        let outcome = waits::advance(simulation, comm, waited, &mut told);
-        simulation.record(None);
-        let mut report = outcome?;
-        if let Some(trace) = report.scope.trace.take() {
-            self.timeline.add_scope(step, trace);
+        if let Some(recorded) = &mut self.recorded {
+            recorded.goes_on = recorded.steps.contains(step);
         }
-        self.outputs_since = Some(self.frame(step, &report));
+        let recorded = self.recorded.as_mut().filter(|recorded| recorded.goes_on);
+        let report = match recorded {
+            None => {
+                let outcome = waits::advance(simulation, comm, waited, &mut told);
+                // Nobody keeps its waits.
+                drop(track.take_marks());
+                outcome?
+            }
+            Some(Recorded { timeline, .. }) => {
+                timeline.owe(FRAME);
+                simulation.record(Some(timeline.lend()));
+                let outcome = waits::advance(simulation, comm, waited, &mut told);
+                simulation.record(None);
+                let mut report = outcome?;
+                track
+                    .take_marks()
+                    .iter()
+                    .for_each(|mark| add(timeline, mark));
+                if let Some(trace) = report.scope.trace.take() {
+                    timeline.add_scope(step, trace);
+                }
+                frame(timeline, &report.marks);
+                report.marks.clear();
+                report
+            }
+        };
+        self.track.begin(OUTPUTS, comm.now());
         Ok(report)
     }
 
-    /// The step, its phases and its counters; returns when it ended.
-    fn frame(&mut self, step: u64, report: &StepReport) -> Duration {
-        let iterations = u64::from(report.iterations);
-        let mut begin = report.began;
-        let [collide, assemble, solve, respond, share] = report.times;
-        let spans = [
-            (0, collide),
-            (1, assemble.saturating_sub(report.ahead)),
-            (2, solve),
-            (3, respond),
-            (1, report.ahead),
-            (4, share),
-        ];
-        for (phase, time) in spans {
-            if phase == 1 && time.is_zero() {
-                continue;
-            }
-            let kind = FIRST_PHASE + phase;
-            let detail = match phase_detail(PHASES[usize::from(phase)]) {
-                "contacts" => report.contacts,
-                "iterations" => iterations,
-                "impulses" => report.impulses,
-                _ => 0,
-            };
-            self.timeline.frame(span(kind, begin, begin + time, detail));
-            begin += time;
-        }
-        self.timeline.frame(span(STEP, report.began, begin, step));
-        let values = [
-            report.scope.work,
-            iterations,
-            report.contacts,
-            report.impulses,
-        ];
-        for (counter, value) in (0..).zip(values) {
-            self.timeline.frame_sample(Sample {
-                at: nanos(report.began),
-                counter,
-                value,
-            });
-        }
-        begin
-    }
-
     fn end_outputs(&mut self, comm: &dyn Comm) {
-        if let Some(since) = self.outputs_since.take() {
-            self.timeline.frame(span(OUTPUTS, since, comm.now(), 0));
+        self.track.end_down_to(0, comm.now());
+        let marks = self.track.take_marks();
+        if let Some(recorded) = &mut self.recorded
+            && recorded.goes_on
+        {
+            frame(&mut recorded.timeline, &marks);
         }
     }
 
@@ -296,10 +307,18 @@ impl Tracer {
         comm: &mut dyn Comm,
     ) -> Result<Option<(TraceSummary, Traces)>, RunError> {
         self.end_outputs(comm);
-        self.timeline.clock = ClockMap::new(self.start, read_clocks(comm)?);
-        let own = wire::encode(&self.timeline);
+        let Some(Recorded {
+            mut timeline,
+            start,
+            ..
+        }) = self.recorded
+        else {
+            return Ok(None);
+        };
+        timeline.clock = ClockMap::new(start, read_clocks(comm)?);
+        let own = wire::encode(&timeline);
         let own = own.map_err(CommError::unsendable(comm.rank(), "its trace"))?;
-        drop(self);
+        drop(timeline);
         let gathered = comm.gather(Rank(0), own)?;
         let Some(encoded) = gathered else {
             return Ok(None);
@@ -314,12 +333,69 @@ impl Tracer {
     }
 }
 
-/// What all ranks recorded, on rank 0, not written yet: what was measured is written before.
+/// Keeps a mark for which no room was set aside.
+fn add(timeline: &mut Timeline, mark: &Mark) {
+    match kept(mark) {
+        Kept::Span(span) => timeline.span(span),
+        Kept::Sample(sample) => timeline.sample(sample),
+    }
+}
+
+/// Keeps the marks that frame a step, for which room was set aside; a step that is cut has more
+/// phases than that.
+fn frame(timeline: &mut Timeline, marks: &[Mark]) {
+    let mut phases = 0;
+    for mark in marks {
+        if let Mark::Phase { name, .. } = mark
+            && *name != STEP
+        {
+            phases += 1;
+        }
+        match kept(mark) {
+            Kept::Span(span) if phases <= MOST_PHASES => timeline.frame(span),
+            Kept::Sample(sample) => timeline.frame_sample(sample),
+            Kept::Span(_) => add(timeline, mark),
+        }
+    }
+}
+
+/// A mark as a timeline has it.
+enum Kept {
+    Span(Span),
+    Sample(Sample),
+}
+
+fn kept(mark: &Mark) -> Kept {
+    match *mark {
+        Mark::Phase {
+            name,
+            begin,
+            end,
+            count,
+        } => Kept::Span(span(phase_kind(name), (begin, end), count)),
+        Mark::Wait {
+            what,
+            from,
+            begin,
+            end,
+        } => Kept::Span(span(wait_kind(what), (begin, end), from.0.into())),
+        Mark::Counter { name, at, value } => {
+            let counter = COUNTERS.iter().position(|counter| *counter == name);
+            Kept::Sample(Sample {
+                at,
+                counter: counter.unwrap_or(0) as u16,
+                value,
+            })
+        }
+    }
+}
+
+/// The records of all ranks on rank 0, before they are written, which is the last thing to be done.
 #[derive(Debug)]
 pub(super) struct Traces {
-    /// By rank, as it was sent, by its own clock.
+    /// The records by rank, as they were sent, with times by the rank's own clock.
     encoded: Vec<Vec<u8>>,
-    /// By the first rank's clock.
+    /// The records with times by the clock of rank 0.
     timelines: Vec<Timeline>,
 }
 
@@ -338,7 +414,7 @@ impl Traces {
     }
 }
 
-/// `threads`: whether ranks may have some beside their workers.
+/// Sums traces up. `threads` says whether ranks may have threads beside their workers.
 fn summary(timelines: &[Timeline], threads: bool) -> TraceSummary {
     let steps = timelines.iter().flat_map(|timeline| &timeline.scopes);
     let steps = steps.map(|(step, _)| *step);
@@ -354,8 +430,8 @@ fn summary(timelines: &[Timeline], threads: bool) -> TraceSummary {
     }
 }
 
-/// The longest collision phase that was traced whole, explained; and the task that kept a rank from
-/// answering for longest, if one did for long.
+/// Explains the longest collision phase that was traced whole, and names the task that kept a rank
+/// from answering for longest, if one did for long.
 fn story(timelines: &[Timeline], threads: bool) -> Option<String> {
     let scopes = timelines.first()?.scopes.iter().map(|(step, _)| *step);
     let analysed = scopes.filter_map(|step| {
@@ -402,19 +478,17 @@ fn story(timelines: &[Timeline], threads: bool) -> Option<String> {
     Some(text)
 }
 
-fn span(kind: u16, begin: Duration, end: Duration, detail: u64) -> Span {
+fn span(kind: u16, (begin, end): (u64, u64), detail: u64) -> Span {
     Span {
-        begin: nanos(begin),
-        end: nanos(end),
+        begin,
+        end,
         kind,
         detail: u32::try_from(detail).unwrap_or(u32::MAX),
     }
 }
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
+#[cfg(all(test, feature = "tracing"))]
+mod listening;
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -440,12 +514,14 @@ mod tests {
     }
 
     #[test]
-    fn every_wait_has_a_kind_of_its_own() {
+    fn every_phase_and_wait_has_a_kind_of_its_own() {
         let kinds = kinds();
-        assert_eq!(kinds.len(), usize::from(FIRST_WAIT) + WAITS.len());
+        for name in PHASES.into_iter().chain([STEP, OUTPUTS]) {
+            assert_eq!(kinds[usize::from(phase_kind(name))].name, name);
+        }
         for name in &WAITS[1..] {
             let of_name = |tag: &u16| {
-                let kind = &kinds[usize::from(wait_kind(Tag(*tag)))];
+                let kind = &kinds[usize::from(wait_kind(awaited(Tag(*tag))))];
                 kind.name == format!("wait: {name}")
             };
             assert!((0..=u16::MAX).any(|tag| of_name(&tag)), "{name}");

@@ -1,7 +1,7 @@
-//! How long a rank waits for messages while it takes steps, outside of the sharing of tasks.
+//! Waits of a rank for messages while it takes steps, outside of the sharing of tasks.
 //!
-//! The step itself knows nothing of it: waits are seen from outside ([`Watched`]). A rank that is alone waits for nobody, and
-//! nothing is in between.
+//! The step itself knows nothing of it: waits are seen from outside ([`Watched`]). A rank that is
+//! alone waits for nobody, and nothing is in between.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use weft_runtime::trace::Watched;
 
 use crate::step::{Simulation, StepError, StepReport};
 
-/// Shorter waits are none: most messages are there already, and to take them takes time as well.
+/// The shortest wait that counts. Most messages are there already, and taking them takes time too.
 const SHORTEST_WAIT: Duration = Duration::from_micros(5);
 
-/// Takes a step, adds to `waited` how long its rank waited in it, and tells `told` of each wait: the message's tag, the rank
-/// that was waited for, when it began and ended. Collective.
+/// Takes a step, adds to `waited` how long its rank waited in it, and tells `told` of each wait:
+/// the message's tag, the rank that was waited for, when it began and ended. Collective.
 pub(super) fn advance(
     simulation: &mut Simulation<'_>,
     comm: &mut dyn Comm,

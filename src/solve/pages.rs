@@ -1,9 +1,10 @@
 //! Long arrays on large pages.
 //!
-//! An iteration reads every number of the matrix and of some vectors once. On pages of 4 KiB the processor then looks up
-//! an address in the page tables for each 64 lines it reads, and its prefetchers stop at every border. Where the
-//! system hands out large pages only to those who ask (`madvise`, the default of most Linux distributions), asking is
-//! worth a fifth to a third of an iteration on matrices that no cache holds. Where it has none, nothing is lost.
+//! An iteration of a solve reads every number of the matrix and of some vectors once. On pages of 4
+//! KiB the processor then looks an address up in the page tables for every 64 cache lines, and its
+//! prefetchers stop at every border. Most Linux distributions hand out large pages only to programs
+//! that ask for them (`madvise`). Asking saves a fifth to a third of an iteration on matrices that
+//! no cache holds. Where the system has no large pages, nothing is lost.
 
 use std::ops::{Deref, DerefMut};
 
@@ -16,16 +17,17 @@ pub(super) struct Paged<T: Pod>(Room<T>);
 
 #[derive(Debug)]
 enum Room<T: Pod> {
-    /// A whole number of `T`.
+    /// The array is mapped by itself; its length in bytes is a whole number of `T`.
     Mapped(MmapMut),
     Heap(Vec<T>),
 }
 
-/// Shorter arrays, in bytes, stay on the heap: a large page has 2 MiB on most machines.
+/// The length in bytes below which arrays stay on the heap: a large page has 2 MiB on most
+/// machines.
 const LONG: usize = 2 << 20;
 
 impl<T: Pod> Paged<T> {
-    /// So many zeros.
+    /// Makes an array of this many zeros.
     pub(super) fn zeros(len: usize) -> Self {
         Self(Self::mapped(len).map_or_else(|| Room::Heap(vec![T::zeroed(); len]), Room::Mapped))
     }
@@ -35,10 +37,10 @@ impl<T: Pod> Paged<T> {
         if bytes < LONG {
             return None;
         }
-        // Without memory of this kind, that of the heap is as good, and its failure is reported as such.
+        // If this fails the heap serves as well, and reports it if it fails too.
         let map = MmapMut::map_anon(bytes).ok()?;
         #[cfg(target_os = "linux")]
-        // A wish: without large pages the system refuses, and the array is there all the same.
+        // A system without large pages refuses this, and the array is there all the same.
         drop(map.advise(memmap2::Advice::HugePage));
         Some(map)
     }

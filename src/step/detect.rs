@@ -20,7 +20,7 @@ use weft_balance::prices::{Counts, worth_taking_in};
 use weft_balance::work::work;
 use weft_partition::Ownership;
 use weft_runtime::comm::{Comm, CommError, Rank};
-use weft_runtime::trace::Detail;
+use weft_runtime::trace::{Detail, is_listened};
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on, wire,
 };
@@ -304,7 +304,8 @@ pub(super) fn detect(
     let charged = meter.charge_begin(comm, found.targets, found.pairs());
     let beginning = found.beginning + charged;
     let runs = found.runs;
-    let bundled = !several && team.threads() > 1 && options.trace.is_none();
+    let told_apart = options.trace.is_some() || is_listened();
+    let bundled = !several && team.threads() > 1 && !told_apart;
     let tasks: Vec<Collide> = match bundled {
         true => bundles(runs.into_iter().map(|(run, _)| run)),
         false => runs.into_iter().map(Collide::new).collect(),

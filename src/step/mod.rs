@@ -75,7 +75,7 @@ pub(crate) use contact_message::CONTACT_BYTES;
 pub(crate) use detect::patch_sizes;
 pub use error::{GaveUp, Named, StepError};
 pub(crate) use geometry::tiles;
-pub use report::{PHASES, StepReport, Stops, Sufficed};
+pub use report::{COUNTERS, PHASES, STEP, StepReport, Stops, Sufficed};
 pub use simulation::{Simulation, exchange_name};
 pub use state::{Past, State};
 pub use world::{World, WorldError};

@@ -12,6 +12,7 @@
 use glam::DVec3;
 use weft_balance::cost_model::Work;
 use weft_runtime::comm::{Comm, CommError};
+use weft_runtime::trace::MainTrack;
 
 use super::assembly::{Collapsed, Load};
 use super::body_response::StepContext;
@@ -20,7 +21,7 @@ use super::corrections::Correcting;
 use super::detect::{Search, detect};
 use super::error::StepError;
 use super::pins::Hold;
-use super::report::{Clock, StepReport};
+use super::report::{Clock, PHASES, StepReport};
 use super::simulation::Simulation;
 use super::strain_limit::most_overstretched;
 use super::world::World;
@@ -66,9 +67,10 @@ impl<'w> Simulation<'w> {
         &mut self,
         comm: &mut dyn Comm,
         report: &mut StepReport,
+        track: &mut MainTrack,
     ) -> Result<(), StepError> {
-        let mut clock = Clock::start(comm);
-        report.began = clock.0;
+        let mut clock = Clock::start(comm, track);
+        report.began = clock.now;
         let team = self.cg.shares().team().clone();
         team.awake(|| self.take_part_awake(comm, report, &mut clock))
     }
@@ -77,10 +79,11 @@ impl<'w> Simulation<'w> {
         &mut self,
         comm: &mut dyn Comm,
         report: &mut StepReport,
-        clock: &mut Clock,
+        clock: &mut Clock<'_>,
     ) -> Result<(), StepError> {
         let mut contacts = self.detect(comm, report)?;
-        report.times[0] = clock.lap(comm);
+        let count = Some(("contacts", report.contacts));
+        report.times[0] = clock.lap(comm, count, Some(PHASES[1]));
 
         let ahead = self.take_ahead();
         if ahead.is_none() {
@@ -93,7 +96,7 @@ impl<'w> Simulation<'w> {
             self.assemble_motion()
         });
         self.agree_and_hear(comm, collapsed)?;
-        report.times[1] = clock.lap(comm);
+        report.times[1] = clock.lap(comm, None, Some(PHASES[2]));
 
         if self.motion.integrator == Integrator::Central {
             self.step_explicitly();
@@ -105,17 +108,20 @@ impl<'w> Simulation<'w> {
                 self.iterate(comm, report)?;
             }
         }
-        report.times[2] = clock.lap(comm);
+        let count = Some(("iterations", u64::from(report.iterations)));
+        report.times[2] = clock.lap(comm, count, Some(PHASES[3]));
 
         self.respond(comm, &contacts, report)?;
         self.check_changes(comm, report)?;
         self.find_ends(comm, report)?;
         contacts.clear();
         self.contacts = contacts;
-        report.times[3] = clock.lap(comm);
+        let count = Some(("impulses", report.impulses));
+        let next = PHASES[if self.assembles_ahead(comm) { 1 } else { 4 }];
+        report.times[3] = clock.lap(comm, count, Some(next));
 
         self.share(comm, report, clock)?;
-        report.times[4] = clock.lap(comm);
+        report.times[4] = clock.lap(comm, None, None);
         Ok(())
     }
 

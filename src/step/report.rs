@@ -5,11 +5,18 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weft_runtime::ScopeReport;
 use weft_runtime::comm::Comm;
+use weft_runtime::trace::{MainTrack, Mark};
 
 use crate::solve::{Criterion, Outcome};
 
 /// The phases of a step, in order.
 pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];
+
+/// The step itself, as the phase in which the others lie.
+pub const STEP: &str = "step";
+
+/// The counters of a step: tests made here, iterations of its solves, contacts, impulses.
+pub const COUNTERS: [&str; 4] = ["tests", "CG iterations", "contacts", "impulses"];
 
 /// Why a linear solve that succeeded went no further.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +145,9 @@ pub struct StepReport {
     pub times: [Duration; PHASES.len()],
     /// The share of `assemble` that lies before `share`: the next step's system is assembled while the state of this one travels.
     pub ahead: Duration,
+    /// The step, its phases and its counters, if [`Simulation::record`](super::Simulation::record) asked for them.
+    #[serde(skip)]
+    pub marks: Vec<Mark>,
 }
 
 impl StepReport {
@@ -187,17 +197,37 @@ impl StepReport {
     }
 }
 
-/// Laps of the driver's clock.
-pub(super) struct Clock(pub(super) Duration);
+/// Laps of the driver's clock, one for each phase.
+pub(super) struct Clock<'t> {
+    pub(super) now: Duration,
+    /// Hears of phases.
+    track: &'t mut MainTrack,
+}
 
-impl Clock {
-    pub(super) fn start(comm: &dyn Comm) -> Self {
-        Self(comm.now())
+impl<'t> Clock<'t> {
+    /// Starts with the first phase of a part; the step begins with its first part.
+    pub(super) fn start(comm: &dyn Comm, track: &'t mut MainTrack) -> Self {
+        let now = comm.now();
+        if track.depth() == 0 {
+            track.begin(STEP, now);
+        }
+        track.begin(PHASES[0], now);
+        Self { now, track }
     }
 
-    pub(super) fn lap(&mut self, comm: &dyn Comm) -> Duration {
+    /// Ends the phase, which found or made so many of something, and begins the next one, if one follows. Returns how long it took.
+    pub(super) fn lap(
+        &mut self,
+        comm: &dyn Comm,
+        count: Option<(&'static str, u64)>,
+        next: Option<&'static str>,
+    ) -> Duration {
         let now = comm.now();
-        now.saturating_sub(std::mem::replace(&mut self.0, now))
+        self.track.end(now, count);
+        if let Some(next) = next {
+            self.track.begin(next, now);
+        }
+        now.saturating_sub(std::mem::replace(&mut self.now, now))
     }
 }
 

@@ -11,7 +11,7 @@ use weft_runtime::comm::{Collectives, Comm};
 
 use super::assembly::Collapsed;
 use super::error::StepError;
-use super::report::{Clock, StepReport};
+use super::report::{Clock, PHASES, StepReport};
 use super::simulation::Simulation;
 use crate::collide::Extent;
 use crate::scene::Integrator;
@@ -33,27 +33,26 @@ impl Simulation<'_> {
         &mut self,
         comm: &mut dyn Comm,
         report: &mut StepReport,
-        clock: &mut Clock,
+        clock: &mut Clock<'_>,
     ) -> Result<(), StepError> {
         let owned = self.owned();
         let lengths: Vec<usize> = (0..comm.size())
             .map(|rank| size_of::<DVec3>() * self.ownership.vertices(rank).len())
             .collect();
-        let assembles = comm.size() > 1 && self.motion.integrator == Integrator::Euler;
         if comm.size() == 1 {
             std::mem::swap(&mut self.local_v, &mut self.moves);
         } else {
             self.moves[owned.clone()].copy_from_slice(&self.local_v[..owned.len()]);
         }
         let mut ahead = None;
-        if assembles {
+        if self.assembles_ahead(comm) {
             // What waits for it goes first.
             self.motion.send_velocities(comm, &self.local_v)?;
             comm.begin_allgather(bytemuck::cast_slice(&self.moves[owned.clone()]))?;
             self.motion.take_velocities(comm, &mut self.local_v)?;
             ahead = Some(self.assemble_ahead());
             self.charge_assembly(comm);
-            report.ahead = clock.lap(comm);
+            report.ahead = clock.lap(comm, None, Some(PHASES[4]));
             report.times[1] += report.ahead;
             comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.moves))?;
         } else {
@@ -80,6 +79,11 @@ impl Simulation<'_> {
         };
         std::mem::swap(&mut self.v, ends);
         Ok(())
+    }
+
+    /// Whether the next part's system is assembled while the state travels.
+    pub(super) fn assembles_ahead(&self, comm: &dyn Comm) -> bool {
+        comm.size() > 1 && self.motion.integrator == Integrator::Euler
     }
 
     /// Assembles the system of implicit Euler for the part that follows if this one does not fail. What elements read is moved there.

@@ -10,6 +10,7 @@ use weft_balance::cost_model::{CostModel, Work};
 use weft_partition::{HaloPlan, Ownership};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Comm, Tag};
+use weft_runtime::trace::MainTrack;
 
 use super::assembly::{Assembly, Strains};
 use super::balancer::Balancer;
@@ -21,7 +22,7 @@ use super::error::{Named, StepError};
 use super::geometry;
 use super::motion::{self, Motion};
 use super::pins::Hold;
-use super::report::StepReport;
+use super::report::{COUNTERS, StepReport};
 use super::row_exchange;
 use super::share::Ahead;
 use super::stride::Stride;
@@ -214,7 +215,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// From now on keeps so many events of each step's collision scope, in its report
-    /// ([`weft_runtime::ScopeReport::trace`]); `None`: none.
+    /// ([`weft_runtime::ScopeReport::trace`]), and its [phases](StepReport::marks); `None`: none.
     pub fn record(&mut self, events: Option<usize>) {
         self.options.trace = events;
     }
@@ -372,6 +373,7 @@ impl<'w> Simulation<'w> {
             ..StepReport::default()
         };
         let mut began = None;
+        let mut track = MainTrack::new(&*comm, self.options.trace.is_some());
         loop {
             self.dt = self.stride.length(self.world.scene().time.step);
             let kept = &mut self.kept;
@@ -380,7 +382,7 @@ impl<'w> Simulation<'w> {
             kept.contacts.clear();
             kept.contacts.extend_from_slice(self.bodies.states());
             let mut part = StepReport::default();
-            let outcome = self.take_part(comm, &mut part);
+            let outcome = self.take_part(comm, &mut part, &mut track);
             report.began = *began.get_or_insert(part.began);
             report.add(part);
             match outcome {
@@ -392,6 +394,8 @@ impl<'w> Simulation<'w> {
                     }
                 }
                 Err(error) if error.is_of_length() => {
+                    // The phase that failed is over, and the step goes on.
+                    track.end_down_to(1, comm.now());
                     let kept = &self.kept;
                     self.change.copy_from_slice(&kept.changes[0]);
                     self.change_before.copy_from_slice(&kept.changes[1]);
@@ -408,6 +412,17 @@ impl<'w> Simulation<'w> {
             }
         }
         self.step += 1;
+        let values = [
+            report.scope.work,
+            u64::from(report.iterations),
+            report.contacts,
+            report.impulses,
+        ];
+        for (counter, value) in COUNTERS.into_iter().zip(values) {
+            track.count(counter, report.began, value);
+        }
+        track.end(track.last_end(), Some(("number", self.step)));
+        report.marks = track.take_marks();
         Ok(report)
     }
 

@@ -11,11 +11,20 @@ use weft_io::Show as _;
 const READABLE: &[&str] = &[
     "balance/src",
     "benches/ccd.rs",
+    "benches/trace.rs",
+    "runtime/benches",
+    "runtime/examples",
+    "runtime/src",
+    "runtime/tests",
     "src/collide",
     "src/disjoint_sets.rs",
     "src/run/profile.rs",
     "src/run/recording.rs",
+    "src/run/tracing",
+    "src/run/tracing.rs",
+    "src/run/waits.rs",
     "src/simd",
+    "src/solve/pages.rs",
     "src/step/balancer.rs",
     "src/step/contact_message.rs",
     "src/step/detect.rs",
@@ -229,6 +238,32 @@ fn a_time_step_knows_nothing_of_studies() {
     for folder in WITHOUT_STUDIES {
         named_nowhere(&root().join(folder), &["weft_study".to_owned()]);
     }
+}
+
+/// A ring and a subscriber hear the same events only if both are told in one place.
+#[test]
+fn events_of_the_crate_tracing_are_made_in_one_file() {
+    let macros = ["event!(", "span!(", "record_all!("];
+    let folders = [
+        "runtime/src",
+        "src",
+        "partition/src",
+        "balance/src",
+        "study/src",
+        "report/src",
+    ];
+    let files = folders
+        .iter()
+        .flat_map(|folder| rust_files(&root().join(folder)));
+    let mut makers: Vec<String> = files
+        .filter(|file| {
+            let text = fs::read_to_string(file).unwrap();
+            macros.iter().any(|name| text.contains(name))
+        })
+        .map(|file| file.strip_prefix(root()).unwrap().shown().to_string())
+        .collect();
+    makers.sort();
+    assert_eq!(makers, ["runtime/src/trace/emit.rs"]);
 }
 
 /// Checks that no file in a folder has any of these names in its code.

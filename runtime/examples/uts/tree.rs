@@ -49,7 +49,7 @@ pub(crate) struct Node {
     depth: u32,
 }
 
-/// What is counted.
+/// The counts of a tree.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Count {
     pub(crate) nodes: u64,

@@ -151,7 +151,7 @@ impl<'m> MpiComm<'m> {
     }
 
     /// Stays until every rank has come here and nothing is under way. Collective.
-    pub(crate) fn farewell(mut self) {
+    pub(crate) fn leave_together(mut self) {
         self.leaving = true;
         for asker in std::mem::take(&mut self.askers) {
             self.post(asker, kind::LEFT, Vec::new());

@@ -139,8 +139,9 @@ impl Mpi {
         Self::start_together(Ok(("", options)))
     }
 
-    /// Starts MPI where all ranks must run one program. Each says which it is, in at most 247 bytes, or why it
-    /// cannot take part; they hear that before anything else, and whatever the builds. Collective.
+    /// Starts MPI where all ranks must run one program. Each says which it is, in at most 247
+    /// bytes, or why it cannot take part; they hear that before anything else, and whatever the
+    /// builds. Collective.
     ///
     /// # Errors
     /// It cannot be used. Where a rank cannot take part, or they run different programs, that is
@@ -298,7 +299,7 @@ impl Mpi {
     pub fn run<R>(&mut self, body: impl FnOnce(&mut dyn Comm) -> R) -> R {
         let mut comm = MpiComm::open(self);
         let result = body(&mut comm);
-        comm.farewell();
+        comm.leave_together();
         result
     }
 
@@ -316,7 +317,7 @@ impl Mpi {
         let mut comm = MpiComm::open(self);
         match body(&mut comm) {
             Ok(value) => {
-                comm.farewell();
+                comm.leave_together();
                 value
             }
             Err(failure) => end::end(self, comm, failure, record),

@@ -3,10 +3,11 @@
 //! Every rank calls the same collectives in the same order. Each uses messages of one tag between
 //! fixed pairs of ranks, and such messages keep their order, so consecutive collectives cannot be
 //! confused. Latency grows with the logarithm of the number of ranks. Gathers to all are
-//! dissemination
-//! [Bruck, Ho, Kipnis, Upfal & Weathersbee, Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997].
+//! dissemination [Bruck, Ho, Kipnis, Upfal & Weathersbee, Efficient algorithms for all-to-all
+//! communications in multiport message-passing systems, 1997].
 
 use super::{Comm, CommError, Rank, Tag};
+use crate::trace::OpenSpan;
 
 const BARRIER: Tag = Tag(0xff00);
 const BROADCAST: Tag = Tag(0xff01);
@@ -48,93 +49,101 @@ pub fn collective_name(tag: Tag) -> Option<&'static str> {
 pub trait Collectives: Comm {
     /// Returns when every rank has called it (dissemination: `⌈log₂ n⌉` rounds).
     fn barrier(&mut self) -> Result<(), CommError> {
-        let (me, n) = (self.rank().0, ranks(self));
-        let mut distance = 1;
-        while distance < n {
-            self.send(ahead(me, distance, n), BARRIER, Vec::new())?;
-            self.recv_from(ahead(me, n - distance, n), BARRIER)?;
-            distance *= 2;
-        }
-        Ok(())
+        told(self, "barrier", |comm| {
+            let (me, n) = (comm.rank().0, ranks(comm));
+            let mut distance = 1;
+            while distance < n {
+                comm.send(ahead(me, distance, n), BARRIER, Vec::new())?;
+                comm.recv_from(ahead(me, n - distance, n), BARRIER)?;
+                distance *= 2;
+            }
+            Ok(())
+        })
     }
 
     /// Gives every rank the bytes of `root` (a binomial tree); what others pass is ignored.
     fn broadcast(&mut self, root: Rank, bytes: Vec<u8>) -> Result<Vec<u8>, CommError> {
-        let (me, n) = (self.rank().0, ranks(self));
-        if root.0 >= n {
-            return Err(CommError::NoSuchRank {
-                to: root,
-                size: self.size(),
-            });
-        }
-        let place = (me + n - root.0) % n;
-        // The lowest set bit of a place says which round it receives in.
-        let mut bit = 1;
-        let mut bytes = bytes;
-        while bit < n && place & bit == 0 {
-            bit *= 2;
-        }
-        if place != 0 {
-            bytes = self.recv_from(ahead(root.0, place - bit, n), BROADCAST)?;
-        }
-        while bit > 1 {
-            bit /= 2;
-            if place + bit < n {
-                self.send(ahead(root.0, place + bit, n), BROADCAST, bytes.clone())?;
+        told(self, "broadcast", |comm| {
+            let (me, n) = (comm.rank().0, ranks(comm));
+            if root.0 >= n {
+                return Err(CommError::NoSuchRank {
+                    to: root,
+                    size: comm.size(),
+                });
             }
-        }
-        Ok(bytes)
+            let place = (me + n - root.0) % n;
+            // The lowest set bit of a place says which round it receives in.
+            let mut bit = 1;
+            let mut bytes = bytes;
+            while bit < n && place & bit == 0 {
+                bit *= 2;
+            }
+            if place != 0 {
+                bytes = comm.recv_from(ahead(root.0, place - bit, n), BROADCAST)?;
+            }
+            while bit > 1 {
+                bit /= 2;
+                if place + bit < n {
+                    comm.send(ahead(root.0, place + bit, n), BROADCAST, bytes.clone())?;
+                }
+            }
+            Ok(bytes)
+        })
     }
 
     /// Gives `root` the bytes of every rank, by rank; `None` elsewhere.
     fn gather(&mut self, root: Rank, bytes: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, CommError> {
-        if self.rank() != root {
-            self.send(root, GATHER, bytes)?;
-            return Ok(None);
-        }
-        let mut own = Some(bytes);
-        (0..ranks(self))
-            .map(|r| match own.take_if(|_| Rank(r) == root) {
-                Some(bytes) => Ok(bytes),
-                None => self.recv_from(Rank(r), GATHER),
-            })
-            .collect::<Result<_, _>>()
-            .map(Some)
+        told(self, "gather", |comm| {
+            if comm.rank() != root {
+                comm.send(root, GATHER, bytes)?;
+                return Ok(None);
+            }
+            let mut own = Some(bytes);
+            (0..ranks(comm))
+                .map(|r| match own.take_if(|_| Rank(r) == root) {
+                    Some(bytes) => Ok(bytes),
+                    None => comm.recv_from(Rank(r), GATHER),
+                })
+                .collect::<Result<_, _>>()
+                .map(Some)
+        })
     }
 
     /// Gives every rank the bytes of every rank, by rank (dissemination: `⌈log₄ n⌉` rounds of up to
     /// three messages, see [`GATHER_FACTOR`]).
     fn allgather(&mut self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, CommError> {
-        let (me, n) = (self.rank().0, ranks(self));
-        // The blocks of ranks `me`, `me + 1`, …; packed, because thousands of ranks may hold them
-        // while they wait for each other.
-        let (mut packed, mut held) = (pack(&[bytes]), 1);
-        while held < n {
-            for (distance, count) in pieces(held, n) {
-                let sent = if count == held {
-                    packed.clone()
-                } else {
-                    packed[..prefix(&packed, count).unwrap_or(packed.len())].to_vec()
-                };
-                self.send(ahead(me, n - distance, n), ALLGATHER, sent)?;
-            }
-            for (distance, count) in pieces(held, n) {
-                let from = ahead(me, distance, n);
-                let received = self.recv_from(from, ALLGATHER)?;
-                if prefix(&received, count) != Some(received.len()) {
-                    return Err(CommError::Malformed {
-                        from,
-                        what: format!("not {count} blocks of a gather"),
-                    });
+        told(self, "allgather", |comm| {
+            let (me, n) = (comm.rank().0, ranks(comm));
+            // The blocks of ranks `me`, `me + 1`, …; packed, because thousands of ranks may hold
+            // them while they wait for each other.
+            let (mut packed, mut held) = (pack(&[bytes]), 1);
+            while held < n {
+                for (distance, count) in pieces(held, n) {
+                    let sent = if count == held {
+                        packed.clone()
+                    } else {
+                        packed[..prefix(&packed, count).unwrap_or(packed.len())].to_vec()
+                    };
+                    comm.send(ahead(me, n - distance, n), ALLGATHER, sent)?;
                 }
-                packed.reserve_exact(received.len());
-                packed.extend_from_slice(&received);
+                for (distance, count) in pieces(held, n) {
+                    let from = ahead(me, distance, n);
+                    let received = comm.recv_from(from, ALLGATHER)?;
+                    if prefix(&received, count) != Some(received.len()) {
+                        return Err(CommError::Malformed {
+                            from,
+                            what: format!("not {count} blocks of a gather"),
+                        });
+                    }
+                    packed.reserve_exact(received.len());
+                    packed.extend_from_slice(&received);
+                }
+                held += pieces(held, n).map(|(_, count)| count).sum::<u32>();
             }
-            held += pieces(held, n).map(|(_, count)| count).sum::<u32>();
-        }
-        let mut blocks = unpack(&packed).unwrap_or_default();
-        blocks.rotate_right(self.rank().index());
-        Ok(blocks)
+            let mut blocks = unpack(&packed).unwrap_or_default();
+            blocks.rotate_right(comm.rank().index());
+            Ok(blocks)
+        })
     }
 
     /// Fills `all` with the blocks of all ranks, one after the other, where every rank knows how
@@ -144,50 +153,52 @@ pub trait Collectives: Comm {
     /// # Panics
     /// If `lengths` are not of all ranks, or `all` is of another length.
     fn allgather_into(&mut self, lengths: &[usize], all: &mut [u8]) -> Result<(), CommError> {
-        let (me, n) = (self.rank().0, ranks(self));
-        assert_eq!(lengths.len(), n as usize, "a length for each rank");
-        let mut starts = Vec::with_capacity(lengths.len() + 1);
-        starts.push(0);
-        for (at, length) in lengths.iter().enumerate() {
-            starts.push(starts[at] + length);
-        }
-        assert_eq!(all.len(), starts[lengths.len()], "room for all blocks");
-        // Where so many blocks from a rank's on stand, round the ring.
-        let place = |from: Rank, count: u32| {
-            let (first, end) = (from.index(), from.index() + count as usize);
-            let behind = end.saturating_sub(lengths.len());
-            [
-                starts[first]..starts[end - behind],
-                starts[0]..starts[behind],
-            ]
-        };
-        let mut held = 1;
-        while held < n {
-            for (distance, count) in pieces(held, n) {
-                let sent = place(Rank(me), count).map(|range| &all[range]).concat();
-                self.send(ahead(me, n - distance, n), ALLGATHER, sent)?;
+        told(self, "allgather", |comm| {
+            let (me, n) = (comm.rank().0, ranks(comm));
+            assert_eq!(lengths.len(), n as usize, "a length for each rank");
+            let mut starts = Vec::with_capacity(lengths.len() + 1);
+            starts.push(0);
+            for (at, length) in lengths.iter().enumerate() {
+                starts.push(starts[at] + length);
             }
-            for (distance, count) in pieces(held, n) {
-                let from = ahead(me, distance, n);
-                let received = self.recv_from(from, ALLGATHER)?;
-                let [straight, round] = place(from, count);
-                if received.len() != straight.len() + round.len() {
-                    return Err(CommError::Malformed {
-                        from,
-                        what: format!(
-                            "{} bytes, not the {} of {count} blocks of a gather",
-                            received.len(),
-                            straight.len() + round.len()
-                        ),
-                    });
+            assert_eq!(all.len(), starts[lengths.len()], "room for all blocks");
+            // Where so many blocks from a rank's on stand, round the ring.
+            let place = |from: Rank, count: u32| {
+                let (first, end) = (from.index(), from.index() + count as usize);
+                let behind = end.saturating_sub(lengths.len());
+                [
+                    starts[first]..starts[end - behind],
+                    starts[0]..starts[behind],
+                ]
+            };
+            let mut held = 1;
+            while held < n {
+                for (distance, count) in pieces(held, n) {
+                    let sent = place(Rank(me), count).map(|range| &all[range]).concat();
+                    comm.send(ahead(me, n - distance, n), ALLGATHER, sent)?;
                 }
-                let (before, behind) = received.split_at(straight.len());
-                all[straight].copy_from_slice(before);
-                all[round].copy_from_slice(behind);
+                for (distance, count) in pieces(held, n) {
+                    let from = ahead(me, distance, n);
+                    let received = comm.recv_from(from, ALLGATHER)?;
+                    let [straight, round] = place(from, count);
+                    if received.len() != straight.len() + round.len() {
+                        return Err(CommError::Malformed {
+                            from,
+                            what: format!(
+                                "{} bytes, not the {} of {count} blocks of a gather",
+                                received.len(),
+                                straight.len() + round.len()
+                            ),
+                        });
+                    }
+                    let (before, behind) = received.split_at(straight.len());
+                    all[straight].copy_from_slice(before);
+                    all[round].copy_from_slice(behind);
+                }
+                held += pieces(held, n).map(|(_, count)| count).sum::<u32>();
             }
-            held += pieces(held, n).map(|(_, count)| count).sum::<u32>();
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Begins a gather to all that [`finish_allgather`](Collectives::finish_allgather) or
@@ -212,15 +223,17 @@ pub trait Collectives: Comm {
         if self.size() > POSTED_UP_TO {
             return self.allgather(own);
         }
-        let (me, n) = (self.rank().0, ranks(self));
-        let mut blocks = vec![Vec::new(); self.size()];
-        blocks[self.rank().index()] = own;
-        // In the order in which they were sent.
-        for distance in 1..n {
-            let from = ahead(me, n - distance, n);
-            blocks[from.index()] = self.recv_from(from, POSTED)?;
-        }
-        Ok(blocks)
+        told(self, "allgather", |comm| {
+            let (me, n) = (comm.rank().0, ranks(comm));
+            let mut blocks = vec![Vec::new(); comm.size()];
+            blocks[comm.rank().index()] = own;
+            // In the order in which they were sent.
+            for distance in 1..n {
+                let from = ahead(me, n - distance, n);
+                blocks[from.index()] = comm.recv_from(from, POSTED)?;
+            }
+            Ok(blocks)
+        })
     }
 
     /// Fills `all` as [`allgather_into`](Collectives::allgather_into) does, with the blocks that a
@@ -233,31 +246,33 @@ pub trait Collectives: Comm {
         lengths: &[usize],
         all: &mut [u8],
     ) -> Result<(), CommError> {
-        let (me, n) = (self.rank().0, ranks(self));
         if self.size() > POSTED_UP_TO {
             return self.allgather_into(lengths, all);
         }
-        assert_eq!(lengths.len(), n as usize, "a length for each rank");
-        assert_eq!(
-            all.len(),
-            lengths.iter().sum::<usize>(),
-            "room for all blocks"
-        );
-        // In the order in which they were sent.
-        for distance in 1..n {
-            let from = ahead(me, n - distance, n);
-            let received = self.recv_from(from, POSTED)?;
-            let start: usize = lengths[..from.index()].iter().sum();
-            let room = &mut all[start..start + lengths[from.index()]];
-            if received.len() != room.len() {
-                return Err(CommError::Malformed {
-                    from,
-                    what: format!("{} bytes of a gather, not {}", received.len(), room.len()),
-                });
+        told(self, "allgather", |comm| {
+            let (me, n) = (comm.rank().0, ranks(comm));
+            assert_eq!(lengths.len(), n as usize, "a length for each rank");
+            assert_eq!(
+                all.len(),
+                lengths.iter().sum::<usize>(),
+                "room for all blocks"
+            );
+            // In the order in which they were sent.
+            for distance in 1..n {
+                let from = ahead(me, n - distance, n);
+                let received = comm.recv_from(from, POSTED)?;
+                let start: usize = lengths[..from.index()].iter().sum();
+                let room = &mut all[start..start + lengths[from.index()]];
+                if received.len() != room.len() {
+                    return Err(CommError::Malformed {
+                        from,
+                        what: format!("{} bytes of a gather, not {}", received.len(), room.len()),
+                    });
+                }
+                room.copy_from_slice(&received);
             }
-            room.copy_from_slice(&received);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Sends bytes to some ranks and receives from those that sent here, sorted by sender.
@@ -268,11 +283,13 @@ pub trait Collectives: Comm {
         &mut self,
         messages: Vec<(Rank, Vec<u8>)>,
     ) -> Result<Vec<(Rank, Vec<u8>)>, CommError> {
-        let targets: Vec<Rank> = messages.iter().map(|(to, _)| *to).collect();
-        for (to, bytes) in messages {
-            self.send(to, EXCHANGE, bytes)?;
-        }
-        self.take_sent(&targets, EXCHANGE)
+        told(self, "exchange", |comm| {
+            let targets: Vec<Rank> = messages.iter().map(|(to, _)| *to).collect();
+            for (to, bytes) in messages {
+                comm.send(to, EXCHANGE, bytes)?;
+            }
+            comm.take_sent(&targets, EXCHANGE)
+        })
     }
 
     /// Receives what ranks have sent here under a tag before, sorted by sender, and of each in
@@ -297,6 +314,18 @@ pub trait Collectives: Comm {
 }
 
 impl<C: Comm + ?Sized> Collectives for C {}
+
+/// Runs a collective, and tells the `tracing` subscriber of it.
+fn told<C: Comm + ?Sized, R>(
+    comm: &mut C,
+    name: &'static str,
+    body: impl FnOnce(&mut C) -> Result<R, CommError>,
+) -> Result<R, CommError> {
+    let open = OpenSpan::collective(comm, name);
+    let outcome = body(comm);
+    open.end_at(|| comm.now());
+    outcome
+}
 
 /// Combines one number of every rank, in rank order: `op(op(v₀, v₁), v₂)…`, the same everywhere.
 ///

@@ -101,7 +101,7 @@ pub enum CommError {
         rank: Rank,
         /// What it is, with its size where that matters.
         what: String,
-        /// What is wrong with it.
+        /// The reason why it cannot be sent.
         why: EncodeError,
     },
     /// A message arrived that its receiver cannot read.
@@ -115,7 +115,7 @@ pub enum CommError {
 }
 
 impl CommError {
-    /// What is said of something that a rank cannot send.
+    /// Makes the error of a rank that cannot send something.
     pub fn unsendable(rank: Rank, what: impl Into<String>) -> impl FnOnce(EncodeError) -> Self {
         move |why| Self::Unsendable {
             rank,

@@ -5,7 +5,8 @@ use super::Rank;
 /// The most runs of ranks that are named.
 const MOST_RUNS: usize = 4;
 
-/// Names ranks in a few words, as in `ranks 0, 2 to 4 and 17 more`; they are given in ascending order.
+/// Names ranks in a few words, as in `ranks 0, 2 to 4 and 17 more`; they are given in ascending
+/// order.
 #[must_use]
 pub fn name_ranks(ranks: &[Rank]) -> String {
     let mut runs: Vec<String> = Vec::new();

@@ -19,6 +19,7 @@ use thiserror::Error;
 use super::mailbox::Mailbox;
 use super::results::{Body, Results};
 use super::{Comm, CommError, Message, Rank, Tag, count_up};
+use crate::trace::Subscriber;
 
 /// Polls before a waiting rank lets others run between its polls: where each rank has a core to
 /// itself, and where not.
@@ -86,6 +87,8 @@ struct ThreadComm {
 
 /// Runs `body` on every rank, each on a thread of its own, and returns what they returned, by rank.
 ///
+/// With the feature `tracing` the subscriber of the calling thread hears all ranks.
+///
 /// # Errors
 /// No ranks, too many, or a rank that panicked: the other ranks then get [`CommError::Aborted`]
 /// from whatever they ask next. What they then returned, [`launch_each`] tells.
@@ -141,6 +144,7 @@ fn run(ranks: usize, body: Body<'_>) -> Result<Vec<Result<(), LaunchError>>, Lau
             }
         })
     };
+    let subscriber = &Subscriber::of_this_thread();
     thread::scope(|scope| {
         let mut handles = Vec::with_capacity(ranks);
         for (rank, inbox) in (0..=last).map(Rank).zip(inboxes) {
@@ -156,7 +160,7 @@ fn run(ranks: usize, body: Body<'_>) -> Result<Vec<Result<(), LaunchError>>, Lau
                 aborted: None,
             };
             let named = thread::Builder::new().name(format!("rank {}", rank.0));
-            match named.spawn_scoped(scope, || run(comm)) {
+            match named.spawn_scoped(scope, || subscriber.hears(|| run(comm))) {
                 Ok(handle) => handles.push((rank, handle)),
                 Err(error) => {
                     let reason = error.to_string();

@@ -5,7 +5,8 @@
 //! send it any. It is done with all groups if its body has ended or forks no more, and no task or
 //! result is left. All ranks know that a group is exhausted one message's time after the last of
 //! them is done with it, where the tree of [waves](super::waves) takes four; and the last notice
-//! carries what tasks have posted last. Beyond [`MOST`] ranks the messages take longer than a tree's.
+//! carries what tasks have posted last. Beyond [`MOST`] ranks the messages take longer than a
+//! tree's.
 //!
 //! No rank can go on if each is done with all, or waits in a group that not all are done with. None
 //! concludes that too early, although notices may be under way: take the first rank to go on after

@@ -1,9 +1,9 @@
 //! The ancestry of groups: which group a task belongs to, and in which groups that one was made.
 //!
-//! A group made by a task is a child of the task's own group. A blocked join helps only with its own
-//! group and that group's descendants, and cancelling a group cancels them too. So tasks carry their
-//! ancestry, also to other ranks. On one rank a group has one [`Ancestry`], which all of its tasks
-//! there share.
+//! A group made by a task is a child of the task's own group. A blocked join helps only with its
+//! own group and that group's descendants, and cancelling a group cancels them too. So tasks carry
+//! their ancestry, also to other ranks. On one rank a group has one [`Ancestry`], which all of its
+//! tasks there share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

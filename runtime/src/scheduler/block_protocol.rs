@@ -181,7 +181,7 @@ struct Fetching {
     via: Rank,
 }
 
-/// Who wants to know.
+/// A reader that waits for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
     /// Tasks of this rank.

@@ -43,7 +43,8 @@ pub enum SchedulerMessage<T, R> {
     Exhausted(Vec<u32>, bool, PostedCounts),
     /// About published blocks.
     Block(BlockMessage<Bytes>),
-    /// To all others, where no task goes from rank to rank: the groups that the sender is done with.
+    /// To all others, where no task goes from rank to rank: the groups that the sender is done
+    /// with.
     Done(DoneNotice),
     /// Messages that tasks have posted to the receiver.
     Posted(Vec<Vec<u8>>),

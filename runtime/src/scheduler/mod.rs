@@ -138,7 +138,7 @@ pub struct Counts {
 /// What a rank forbids another, or finds out about it: the scope cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Who sent it.
+    /// The rank that sent it.
     pub from: Rank,
     /// What was wrong.
     pub what: String,
@@ -173,8 +173,8 @@ pub struct Scheduler<T, R> {
     /// Ranks that wait for tasks, and of which group.
     waiters: Vec<(Rank, Option<GroupId>)>,
     blocks: Blocks<Bytes>,
-    /// The blocks that the task needs that was taken last. They are kept until the next is taken, as
-    /// the driver gets them in between.
+    /// The blocks that the task needs that was taken last. They are kept until the next is taken,
+    /// as the driver gets them in between.
     taken: Vec<BlockName>,
     pace: Box<dyn Pace>,
     outgoing: VecDeque<(Rank, SchedulerMessage<T, R>)>,

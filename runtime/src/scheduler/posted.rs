@@ -13,7 +13,7 @@ use crate::comm::Rank;
 /// longer than a message without any.
 const WORTH: usize = 1024;
 
-/// What is posted to one rank and waits here.
+/// The items that were posted to one rank and wait here.
 #[derive(Clone, Debug, Default)]
 struct Waiting {
     items: Vec<Vec<u8>>,
@@ -46,7 +46,7 @@ impl PostedMessages {
         self.waiting.remove(&to).unwrap_or_default().items
     }
 
-    /// All that waits.
+    /// Takes all items that wait.
     pub(super) fn rest(&mut self) -> impl Iterator<Item = (Rank, Vec<Vec<u8>>)> {
         let waiting = std::mem::take(&mut self.waiting).into_iter();
         waiting.map(|(to, waiting)| (to, waiting.items))
@@ -79,14 +79,14 @@ impl PostedMessages {
         self.arrived
     }
 
-    /// All that was posted to this rank, sorted by sender, and of each in order.
+    /// Takes the items that were posted to this rank, sorted by sender, and of each in order.
     pub(super) fn take(&mut self) -> Vec<(Rank, Vec<u8>)> {
         let mut received = std::mem::take(&mut self.received);
         received.sort_by_key(|(from, _)| *from);
         received
     }
 
-    /// All that decides what comes.
+    /// Returns everything that decides how it goes on.
     #[cfg(test)]
     pub(super) fn essence(&self) -> impl std::fmt::Debug {
         let mut received = self.received.clone();

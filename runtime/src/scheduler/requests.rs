@@ -156,7 +156,7 @@ impl Requests {
         Some(timeout.unwrap_or(self.resume_at))
     }
 
-    /// All that decides what comes, but for times and how many refusals there were.
+    /// Returns everything that decides how it goes on, but for times and the number of refusals.
     #[cfg(test)]
     pub(super) fn essence(&self) -> impl std::fmt::Debug {
         let open: Vec<_> = self.open.iter().map(|r| (r.to, r.overdue)).collect();

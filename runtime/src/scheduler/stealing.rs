@@ -1,5 +1,5 @@
-//! The victim's side of stealing: what a thief gets, when tasks are split for it, and what becomes of
-//! stolen tasks that come in.
+//! The victim's side of stealing: what a thief gets, when tasks are split for it, and what becomes
+//! of stolen tasks that come in.
 
 use std::time::Duration;
 

@@ -651,7 +651,7 @@ fn a_blocked_join_helps_only_its_own_descendants() {
     }
 }
 
-/// Who waited for tasks of one group to be sent, and now wants those of another, says so.
+/// A rank that waited for tasks of one group to be sent, and now wants those of another, says so.
 #[test]
 fn lifelines_are_told_what_is_wanted_now() {
     let options = ScopeOptions {

@@ -1,24 +1,25 @@
-//! Finding out that a collective group is exhausted: four-counter waves over a tree of ranks
-//! [Mattern 1987].
+//! Termination of collective groups: four-counter waves over a tree of ranks [Mattern 1987].
 //!
-//! Every event that makes work somewhere is counted as *given* (a fork, a result on its way), every
-//! event that ends it as *used* (a task's end, a result's being taken). Rank 0 sends a wave down a
-//! tree; each rank answers, when it is passive, with the sums of its subtree. A group is exhausted
-//! when what a wave found given is what the wave before had found used, and every rank was waiting
-//! in the group's join (or past its body) when the second came by: then nothing was under way
-//! between the two, nothing was given before a rank waited, and since only work makes work, nothing
-//! will be. There are no time-outs in it.
+//! A rank counts each event that makes work as *given* (a fork, a result on its way), and each
+//! event that ends work as *used* (a task has finished, a result was taken). Rank 0 sends a wave
+//! down a tree of ranks. Each rank answers when it is passive, with the sums of its subtree.
 //!
-//! One wave is enough if by its reports no task had gone from any rank to another, and none was on
-//! a rank that reported, of whatever group: then nobody who waits can get work from anybody.
+//! A group is exhausted if the second of two waves found *given* what the first found *used*, and
+//! every rank waited in the join of the group, or had ended its body, when the second came by. Then
+//! nothing was under way between the two waves, and no rank gave anything before it waited. Only
+//! work makes work, so there will be none again. No time-out is involved.
 //!
-//! When all groups are exhausted and all bodies had returned when the second wave came by, or
-//! waited and had said that they fork no more, the scope is: whoever hears of it leaves. The
-//! verdict on a group is followed at once by the next wave, as most bodies have little left to do
-//! then.
+//! One wave is enough if its reports say that no task has ever gone from one rank to another, and
+//! that no rank had a task when it reported, of whatever group. Then no rank that waits can get
+//! work from another one.
 //!
-//! Rooted groups are counted together here, for that end only; their own end is found by the lease
-//! table.
+//! The scope is exhausted if all groups are, and each body had ended when the second wave came by,
+//! or waited in a join and had said that it forks no more. A rank leaves the scope when it hears
+//! this. A verdict on a group is followed at once by the next wave, because most bodies have little
+//! left to do then.
+//!
+//! Rooted groups are counted together here, only for the end of the scope. The lease table finds
+//! the end of each of them.
 //!
 //! * [Mattern 1987] Algorithms for distributed termination detection, Distributed Computing 2.
 
@@ -26,8 +27,9 @@ use super::ancestry::Ancestry;
 use super::message::{Census, GroupCount, PostedCounts};
 use crate::comm::Rank;
 
-/// Children of a rank in the tree. A level costs a message's latency and, one after the other, as
-/// many overheads: where the latency is a few overheads, this is faster than a binary tree.
+/// The number of children of a rank in the tree. A level of the tree takes the latency of a message
+/// and the overheads of as many messages as a rank has children. Where the latency is a few
+/// overheads, this is faster than a binary tree.
 const ARITY: u32 = 4;
 
 /// A message of the detector.
@@ -38,38 +40,42 @@ pub(super) enum Signal {
     Exhausted(Vec<u32>, bool, PostedCounts),
 }
 
-/// What a rank knows of the end.
+/// The state of the detector on a rank.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Waves {
     me: Rank,
     ranks: u32,
-    /// Own counters; `waiting` is filled in when a report is made. Groups may be known here that
-    /// are still to be made.
+    /// The counters of this rank by group; `waiting` is filled in when a report is made. A group
+    /// may be known here before this rank has made it.
     groups: Vec<GroupCount>,
     rooted: GroupCount,
     /// Whether a task has gone from here to another rank.
     moved: bool,
-    /// How many items were posted here to which others; and to this rank, once all is exhausted.
+    /// How many items were posted here, by the rank that they are for.
     posted: PostedCounts,
+    /// How many items were posted to this rank; known once the scope is exhausted.
     expected: u64,
+    /// How many groups this rank has made.
     made: u32,
     exhausted: Vec<bool>,
     /// The group whose join the body waits in.
     waits_in: Option<u32>,
     body_ended: bool,
-    /// It forks no more.
+    /// Whether the body has said that it forks no more.
     closed: bool,
     all_exhausted: bool,
-    /// Rank 0: why no rank can go on.
+    /// The reason why no rank can go on; only rank 0 finds it.
     stuck: Option<String>,
-    /// The wave that is under way, with what the children have reported.
+    /// The wave that is under way, with the sums of the reports that children have made.
     wave: Option<(u32, Census)>,
+    /// How many children have not reported yet.
     reports_missing: u32,
-    /// Rank 0: the number of the last wave and what it found.
+    /// The number of the last wave, on rank 0.
     number: u32,
+    /// The sums that the last wave found, on rank 0.
     previous: Option<Census>,
-    /// Signals to send as soon as the scheduler asks.
+    /// The signals that are sent as soon as the scheduler asks.
     pending: Vec<(Rank, Signal)>,
 }
 
@@ -98,14 +104,14 @@ impl Waves {
         }
     }
 
-    /// Makes the next group; returns its place.
+    /// Makes the next group, and returns its number.
     pub(super) fn group(&mut self) -> u32 {
         self.made += 1;
         self.know(self.made - 1);
         self.made - 1
     }
 
-    /// How many groups were made here.
+    /// Returns how many groups were made here.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
@@ -125,17 +131,17 @@ impl Waves {
         self.count(ancestry).used += count;
     }
 
-    /// Tasks go to another rank.
+    /// Notes that tasks go to another rank.
     pub(super) fn moved(&mut self) {
         self.moved = true;
     }
 
-    /// Takes down how many messages were posted here to others, before an answer.
+    /// Takes down how many items were posted here to others; to be called before an answer.
     pub(super) fn posted(&mut self, posted: PostedCounts) {
         self.posted = posted;
     }
 
-    /// How many items others have posted here, once all is exhausted.
+    /// Returns how many items others have posted to this rank, once the scope is exhausted.
     pub(super) fn expected(&self) -> u64 {
         self.expected
     }
@@ -147,7 +153,7 @@ impl Waves {
         }
     }
 
-    /// Results of rooted groups that nobody took are gone.
+    /// Counts results of rooted groups that are dropped because no join took them.
     pub(super) fn rooted_used(&mut self, count: usize) {
         self.rooted.used += count as u64;
     }
@@ -161,7 +167,7 @@ impl Waves {
         self.waits_in = group;
     }
 
-    /// The body forks no more.
+    /// Notes that the body forks no more.
     pub(super) fn closed(&mut self) {
         self.closed = true;
     }
@@ -176,7 +182,7 @@ impl Waves {
     }
 
     pub(super) fn is_group_exhausted(&self, group: u32) -> bool {
-        // Of those that are made behind the end nothing can be forked into.
+        // Nothing can be forked into a group that is made after the end.
         self.all_exhausted || self.exhausted.get(group as usize).copied().unwrap_or(false)
     }
 
@@ -189,7 +195,7 @@ impl Waves {
         self.wave.is_some() && self.reports_missing == 0
     }
 
-    /// A wave came from the parent.
+    /// Takes a wave from the parent.
     pub(super) fn wave(&mut self, from: Rank, number: u32) -> Result<(), &'static str> {
         if Some(from) != self.parent() || self.wave.is_some() {
             return Err("a wave out of turn");
@@ -198,7 +204,7 @@ impl Waves {
         Ok(())
     }
 
-    /// A child reports its subtree.
+    /// Takes the report of a child on its subtree.
     pub(super) fn report(
         &mut self,
         from: Rank,
@@ -215,7 +221,7 @@ impl Waves {
         self.is_child(from)
     }
 
-    /// The parent says what is exhausted.
+    /// Takes the verdict of the parent on what is exhausted.
     pub(super) fn exhausted(
         &mut self,
         from: Rank,
@@ -229,15 +235,16 @@ impl Waves {
         self.learn(groups, all, posted)
     }
 
-    /// Goes on as far as it can. `passive`: what the body waits for has no task and no result here,
-    /// and so many results of other groups lie here, and so many tasks are.
+    /// Goes on as far as it can. `passive` is given if the group that the body waits for has no
+    /// task and no result here; it says how many results of other groups lie here, and how many
+    /// tasks.
     pub(super) fn advance(
         &mut self,
         passive: Option<[u64; 2]>,
         send: &mut impl FnMut(Rank, Signal),
     ) {
         if let Some(here) = passive {
-            // One wave's answer may call for the next; more follow when something happens.
+            // The answer to a wave may call for the next one; more follow when something happens.
             for _ in 0..2 {
                 self.start_wave();
                 self.answer_wave(here);
@@ -246,28 +253,28 @@ impl Waves {
         self.flush(send);
     }
 
-    /// Rank 0 sends the first wave, if it has not: where no task moves between ranks, what a rank
-    /// reports when it is first passive is its last notice, and the wave need not start when rank 0
-    /// is.
+    /// Lets rank 0 send the first wave, if it has not. Where no task moves between ranks, a rank
+    /// has nothing to add to the report that it makes when it is first passive, so the wave need
+    /// not wait until rank 0 is passive.
     pub(super) fn ask_early(&mut self) {
         if self.number == 0 {
             self.start_wave();
         }
     }
 
-    /// Rank 0: why no rank can go on, if so. It is a sentence.
+    /// Returns the reason why no rank can go on, if rank 0 has found one. It is a sentence.
     pub(super) fn stuck(&self) -> Option<&str> {
         self.stuck.as_deref()
     }
 
-    /// Sends what there is to send.
+    /// Sends the signals that wait to be sent.
     pub(super) fn flush(&mut self, send: &mut impl FnMut(Rank, Signal)) {
         for (to, signal) in self.pending.drain(..) {
             send(to, signal);
         }
     }
 
-    /// Groups that are not exhausted, for people.
+    /// Describes the groups that are not exhausted, for people.
     pub(super) fn describe(&self) -> Vec<String> {
         let live = self.groups.iter().zip(&self.exhausted).enumerate();
         live.filter(|(_, (_, done))| !**done)
@@ -285,7 +292,7 @@ impl Waves {
             .collect()
     }
 
-    /// All that decides what comes: not which wave it is.
+    /// Returns everything that decides how it goes on; the number of the wave does not.
     #[cfg(test)]
     pub(super) fn essence(&self) -> impl std::fmt::Debug {
         (
@@ -302,7 +309,7 @@ impl Waves {
         )
     }
 
-    /// Rank 0 asks everyone, unless it is asking already.
+    /// Lets rank 0 ask everyone, unless it is asking already.
     fn start_wave(&mut self) {
         if self.me.0 == 0 && self.wave.is_none() && !self.all_exhausted {
             self.number += 1;
@@ -324,14 +331,14 @@ impl Waves {
         }
     }
 
-    /// Passes a wave on and waits for the children.
+    /// Passes a wave on to the children, and waits for their reports.
     fn begin(&mut self, number: u32) {
         self.wave = Some((number, Census::default()));
         self.reports_missing = self.children().count() as u32;
         self.tell_children(&Signal::Wave(number));
     }
 
-    /// Own counters as reported.
+    /// Makes the report of this rank alone.
     fn census(&self, [lying, tasks]: [u64; 2]) -> Census {
         let groups = (0..).zip(&self.groups).map(|(group, count)| {
             let waits = self.body_ended || self.waits_in == Some(group);
@@ -340,7 +347,7 @@ impl Waves {
                 ..*count
             }
         });
-        // The body may have been told that its group is exhausted, and is about to go on.
+        // A body that was told that its group is exhausted is about to go on.
         let waits = self
             .waits_in
             .is_some_and(|group| !self.is_group_exhausted(group));
@@ -356,8 +363,8 @@ impl Waves {
         }
     }
 
-    /// Rank 0: what two waves say together, or one that found no task anywhere, and that none has
-    /// gone from rank to rank.
+    /// Decides on rank 0 what is exhausted, by two waves, or by one that found that there is no
+    /// task anywhere and none has gone from rank to rank.
     fn judge(&mut self, census: Census) {
         let before = self.previous.replace(census.clone());
         let twice = before.as_ref() == Some(&census);
@@ -380,7 +387,7 @@ impl Waves {
             && previous.rooted.used == census.rooted.given
             && (0..census.groups.len()).all(done);
         if all || !groups.is_empty() {
-            // Groups a rank has joined exist on it; rank 0 waits in one or has ended its body.
+            // All of these groups exist here: rank 0 waits in one of them or has ended its body.
             let posted = if all {
                 census.posted.clone()
             } else {
@@ -394,11 +401,11 @@ impl Waves {
         }
     }
 
-    /// Whether no body will ever go on, if two waves have found the same.
+    /// Whether no body will ever go on, after two waves that have found the same.
     ///
-    /// Then no rank gave or used anything between its two reports, so that what exists in between
-    /// is exactly what was given and not used. If all of that were results for joins that nobody
-    /// waits in, no task is left, and nothing is under way.
+    /// No rank gave or used anything between its two reports. So exactly what was given and not
+    /// used existed in between. If that is as much as lies on ranks as results for joins in which
+    /// nobody waits, no task is left, and nothing is under way.
     fn is_stuck(&self, census: &Census) -> bool {
         let exist = |count: &GroupCount| count.given.saturating_sub(count.used);
         census.stuck == self.ranks
@@ -410,7 +417,7 @@ impl Waves {
     fn who_waits(&self, census: &Census) -> String {
         let waiting = self.ranks - census.ended;
         let groups = (0..).zip(&census.groups);
-        // Who has ended its body counts as one that waits in each group that it has made.
+        // A rank that has ended its body counts as one that waits in each group that it has made.
         let beside = groups.map(|(g, count)| (g, count.waiting.saturating_sub(census.ended)));
         let waits: Vec<(u32, u32)> = beside.filter(|&(_, ranks)| ranks > 0).collect();
         let ended = match census.ended {
@@ -426,8 +433,8 @@ impl Waves {
                 waits.join(", ")
             );
         }
-        // Then some had ended before they made groups in which others wait: how many have made
-        // which is not known here.
+        // Some bodies have ended before they made groups in which others wait. It is not known here
+        // how many have made which.
         let open = (0..)
             .zip(&census.groups)
             .filter(|&(g, count)| count.waiting > 0 && !self.is_group_exhausted(g));
@@ -439,7 +446,8 @@ impl Waves {
         )
     }
 
-    /// `posted`: to all ranks of this one's subtree, if all is exhausted.
+    /// Takes a verdict down and passes it on to the children. `posted` says how many items were
+    /// posted to the ranks of this subtree, if the scope is exhausted.
     fn learn(
         &mut self,
         groups: &[u32],
@@ -470,7 +478,7 @@ impl Waves {
             .extend(children.into_iter().map(|child| (child, signal.clone())));
     }
 
-    /// The parent and the children of this rank.
+    /// Returns the parent and the children of this rank.
     pub(super) fn near(&self) -> impl Iterator<Item = Rank> + use<> {
         self.parent().into_iter().chain(self.children())
     }
@@ -496,7 +504,7 @@ impl Waves {
     }
 }
 
-/// How many ranks above it the lowest has.
+/// Returns how many ranks lie above the lowest one in the tree.
 pub(super) fn depth(ranks: usize) -> u32 {
     let (mut depth, mut rank) = (0, ranks.saturating_sub(1));
     while rank > 0 {
@@ -518,7 +526,7 @@ fn is_below(mut rank: u32, top: Rank) -> bool {
 mod tests {
     use super::*;
 
-    /// What another rank has given away, or still has, may come back to one that has nothing.
+    /// A task that another rank still has, or has given away, may come to a rank that has nothing.
     #[test]
     fn one_wave_is_enough_only_where_no_task_is_or_has_gone_anywhere() {
         for (here, moved) in [(0, 0), (1, 0), (0, 1)] {
@@ -570,8 +578,8 @@ mod tests {
         }
     }
 
-    /// A rank that waits in this group, and others whose bodies have ended and had made so many
-    /// groups.
+    /// Makes a report of a rank that waits in this group, and of others whose bodies have ended
+    /// after they had made so many groups.
     fn census_of(waits_in: Option<usize>, ended: &[usize]) -> Census {
         let mut census = Census::default();
         let ended = ended.iter().map(|&made| (None, made));
@@ -625,7 +633,7 @@ mod tests {
         }
     }
 
-    /// What was reported before rank 0 was passive is enough where nothing moves.
+    /// A report that came before rank 0 was passive is enough where no task moves.
     #[test]
     fn a_wave_that_was_sent_early_ends_when_rank_0_is_passive() {
         let mut root = Waves::new(Rank(0), 2);

@@ -101,7 +101,7 @@ fn registered(names: &str) -> String {
     }
 }
 
-/// Who forked a task, for people.
+/// Names the one that forked a task, for people.
 fn forker(by: Option<&'static str>) -> String {
     by.map_or_else(|| "the body".to_owned(), |name| format!("task `{name}`"))
 }

@@ -1,10 +1,10 @@
-//! A scope: the stretch of a program in which ranks fork, join and steal together.
+//! A scope: the part of a program in which ranks fork, join and steal together.
 //!
-//! This is the driver of a rank's [scheduler](crate::scheduler) over any [`Comm`]: it feeds it
-//! messages and what tasks leave behind, and carries out what it decides. The rank's main thread is
-//! the only one that sends and receives. It is also worker 0, and looks after messages between
-//! batches of its own tasks, so a task that returns in time delays nobody; or, as a
-//! [progress thread](ScopeOptions::progress_thread), it runs none, and no task delays anybody.
+//! This module drives the [scheduler](crate::scheduler) of a rank over any [`Comm`]. It hands the
+//! scheduler messages and what tasks leave behind, and carries out its decisions. Only the main
+//! thread of a rank sends and receives. This thread is also worker 0: it looks after messages
+//! between batches of its own tasks, so a task that returns in time delays no other rank. As a
+//! [progress thread](ScopeOptions::progress_thread) it runs no tasks, so none delays another rank.
 
 mod error;
 mod notes;
@@ -42,7 +42,7 @@ use workers::WorkerHandle;
 /// A rank's side of a scope.
 pub struct Scope<'a, E: ?Sized> {
     comm: &'a mut dyn Comm,
-    /// Tells its groups from those of other scopes.
+    /// The number that tells its groups from those of other scopes.
     number: u64,
     tag: Tag,
     introductions: Introductions,
@@ -55,41 +55,42 @@ pub struct Scope<'a, E: ?Sized> {
     works: bool,
     /// The task of this thread between two slices.
     current: Option<Running<E>>,
-    /// Contexts of this thread that no task uses.
+    /// The contexts of this thread that no task uses at the moment.
     contexts: Vec<WorkerContext<E>>,
     split_wanted: Arc<AtomicBool>,
     how: Split,
     slice: u32,
     batch: u32,
-    /// Most bytes of a message, and of a task, a result or a block in one.
+    /// The most bytes of a message, and of a task, a result or a block in one.
     longest: [usize; 2],
-    /// Time this thread has spent in joins of tasks.
+    /// The time that this thread has spent in joins of tasks.
     away: Duration,
     workers: Vec<WorkerHandle<E>>,
-    /// Turns through the workers that wait.
+    /// The number of the next turn through the workers that wait.
     turn: usize,
     reports: Receiver<WorkerReport<E>>,
     numbers: Numbers,
-    /// Why tasks were [stopped](Stopped).
+    /// The error because of which tasks were [stopped](Stopped).
     failure: Option<ScopeError>,
-    pastime: Option<Pastime<'a>>,
+    while_waiting: Option<WhileWaiting<'a>>,
     recorder: Recorder,
     heard: Heard,
     watch: Watch,
     report: ScopeReport,
 }
 
-/// What a rank does while it waits.
-struct Pastime<'a> {
-    pass: Box<Passing<'a>>,
-    /// Tasks that had run here, and items that had come, when it was done last.
+/// The work that a rank does while it waits.
+struct WhileWaiting<'a> {
+    work: Box<WaitingWork<'a>>,
+    /// The numbers of tasks that had run here, and of items that had come, when it was done last.
     seen: Option<[u64; 2]>,
 }
 
-type Passing<'a> = dyn FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a;
+type WaitingWork<'a> =
+    dyn FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a;
 
-/// Stops workers when dropped: whether the body returns or panics, nobody waits for a task that
-/// goes on.
+/// Stops the workers when it is dropped. So nobody waits for a task that goes on, whether the body
+/// returns or panics.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -106,12 +107,12 @@ impl<E: ?Sized> fmt::Debug for Scope<'_, E> {
 
 /// Runs `body` on this rank while it works with all others on the tasks that any of them forks.
 ///
-/// Collective: every rank calls it, with the same registry. It returns when no task is left on any
-/// rank. Tasks run in `env`, which they only read. The second value says what this rank did.
+/// It is collective: every rank calls it, with the same registry. It returns when no task is left
+/// on any rank. Tasks run in `env`, which they only read. The second value says what this rank did.
 ///
 /// # Errors
-/// The body's own error, one of messages, or one of ranks that do not fit together. The job is then
-/// ended on every rank, so that none waits.
+/// It fails with the error of the body, with one of messages, or with one of ranks that do not fit
+/// together. The job is then ended on every rank, so that none waits.
 pub fn scope<'a, E: ?Sized + Sync, R>(
     comm: &'a mut dyn Comm,
     registry: &'a Registry<E>,
@@ -125,7 +126,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
 /// Runs a [`scope`] whose workers beside the calling thread are threads of `provider`.
 ///
 /// # Errors
-/// As [`scope`].
+/// It fails as [`scope`] does.
 pub fn scope_on<'a, E: ?Sized + Sync, R>(
     provider: &dyn ThreadProvider,
     comm: &'a mut dyn Comm,
@@ -145,7 +146,7 @@ pub fn scope_on<'a, E: ?Sized + Sync, R>(
 
 type Body<'a, 'b, E> = Box<dyn FnOnce(&mut Scope<'a, E>) -> Result<(), ScopeError> + 'b>;
 
-/// The scope, compiled once for all bodies.
+/// Runs a scope; this part is compiled once for all bodies.
 fn run<'a, E: ?Sized + Sync>(
     provider: &dyn ThreadProvider,
     comm: &'a mut dyn Comm,
@@ -216,7 +217,8 @@ fn run<'a, E: ?Sized + Sync>(
         let scheduler = Scheduler::new(rank, ranks, options, &|rank| comm.node_of(rank));
         let recorder = options
             .trace
-            .map_or_else(Recorder::off, Recorder::with_capacity);
+            .map_or_else(Recorder::off, Recorder::with_capacity)
+            .heard(rank, registry.names());
         let mut scope = Scope {
             number: SCOPES.fetch_add(1, Ordering::Relaxed),
             tag,
@@ -239,7 +241,7 @@ fn run<'a, E: ?Sized + Sync>(
             reports,
             numbers,
             failure: None,
-            pastime: None,
+            while_waiting: None,
             recorder,
             heard: Heard {
                 at: comm.now(),
@@ -296,7 +298,7 @@ fn run<'a, E: ?Sized + Sync>(
 }
 
 impl<'a, E: ?Sized + Sync> Scope<'a, E> {
-    /// Makes a collective group; every rank makes its groups in the same order.
+    /// Makes a collective group. Every rank makes its groups in the same order.
     pub fn group<O>(&mut self) -> Group<O> {
         Group::new(self.scheduler.group(), Some(self.number))
     }
@@ -307,12 +309,12 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         Group::new(ancestry, Some(self.number))
     }
 
-    /// Puts a task into a group; its results, and those of all its descendants, come to this rank.
+    /// Puts a task into a group. Its results, and those of all its descendants, come to this rank.
     /// A group that was cancelled takes tasks and drops them.
     ///
     /// # Errors
-    /// The kind of task is not registered, a join of this collective group has answered `None`, or
-    /// the scope was [closed](Self::close).
+    /// It fails if the kind of task is not registered, if a join of this collective group has
+    /// answered `None`, or if the scope was [closed](Self::close).
     pub fn fork<T: Task<E>>(
         &mut self,
         group: &Group<T::Output>,
@@ -335,15 +337,16 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         Ok(())
     }
 
-    /// The next result of the group's tasks that were forked here, from whichever comes first.
+    /// Returns the next result of the tasks of a group that were forked here, whichever comes
+    /// first.
     ///
-    /// While it waits, the rank runs and steals tasks of this group and its descendants; a result
-    /// is handed out as soon as the one that runs on this thread ends its slice and waits in no
+    /// While it waits, the rank runs and steals tasks of this group and its descendants. A result
+    /// is handed out as soon as the task that runs on this thread ends its slice and waits in no
     /// join. `None` means that every task of the group has finished on every rank and all results
     /// were taken. A task that failed is an inner `Err`.
     ///
     /// # Errors
-    /// The scope cannot go on; see [`ScopeError`].
+    /// It fails if the scope cannot go on; see [`ScopeError`].
     pub fn join<O: Send + 'static>(
         &mut self,
         group: &Group<O>,
@@ -374,12 +377,12 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         Ok(joined)
     }
 
-    /// Cancels a group, with all groups that its tasks made: tasks that wait in a pool are dropped
-    /// on every rank, running ones are told when they [ask](crate::Context::is_cancelled). Its join
-    /// goes on to handle out what was found, then ends.
+    /// Cancels a group, with all groups that its tasks made. Tasks that wait in a pool are dropped
+    /// on every rank, and running ones are told when they [ask](crate::Context::is_cancelled).
+    /// Joins of the group go on to hand out the results that there are, and then end.
     ///
     /// # Errors
-    /// The scope cannot go on.
+    /// It fails if the scope cannot go on.
     pub fn cancel<O>(&mut self, group: &Group<O>) -> Result<(), ScopeError> {
         self.must_own(group)?;
         self.note(What::Cancelled);
@@ -388,55 +391,57 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         self.flush()
     }
 
-    /// Says that this rank's body forks no more; what tasks hyperfork is not meant, and joins go on
-    /// as ever. Where all bodies have said so and wait in a join of the last group that has
-    /// anything, the end of that is the end of the scope: ranks then need one agreement less before
-    /// they leave.
+    /// Says that the body of this rank forks no more. Tasks may still hyperfork, and joins go on as
+    /// before. Once all bodies have said so and wait in a join of the last group that has tasks or
+    /// results, the end of this group is the end of the scope: ranks then need one agreement less
+    /// before they leave.
     pub fn close(&mut self) {
         self.closed = true;
         self.scheduler.closed();
     }
 
-    /// Says what this rank's body does while it waits, in joins and for the end, and no worker of
-    /// it has anything to run: each time that tasks have run or messages have come since, it is
-    /// given the messages that have, sorted by sender, and of each in order; the
-    /// [report](ScopeReport::messages) has the rest. Nobody is heard meanwhile, so it should take
-    /// no longer than a task's slice does. Whether and when it is called depends on how ranks wait:
-    /// it must do nothing that is collective.
+    /// Says what this rank does while its body waits, in joins and for the end, and no worker has
+    /// anything to run.
+    ///
+    /// It is called if tasks have run or messages have come since the last time, and is given these
+    /// messages, sorted by sender, and of each in order. The [report](ScopeReport::messages) has
+    /// the rest. No message is read meanwhile, so it should take no longer than the slice of a
+    /// task. Whether and when it is called depends on how ranks wait, so it must do nothing that is
+    /// collective.
     pub fn meanwhile(
         &mut self,
-        pass: impl FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a,
+        work: impl FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a,
     ) {
-        self.pastime = Some(Pastime {
-            pass: Box::new(pass),
+        self.while_waiting = Some(WhileWaiting {
+            work: Box::new(work),
             seen: None,
         });
     }
 
-    /// Passes the time, if there is something new to do so with; whether there was.
-    fn pass_time(&mut self) -> Result<bool, ScopeError> {
-        let Some(pastime) = &mut self.pastime else {
+    /// Does the work for waits, if there is anything new to do, and returns whether there was.
+    fn work_while_waiting(&mut self) -> Result<bool, ScopeError> {
+        let Some(while_waiting) = &mut self.while_waiting else {
             return Ok(false);
         };
         let now = Some([self.report.tasks, self.scheduler.messages_arrived()]);
-        if pastime.seen == now {
+        if while_waiting.seen == now {
             return Ok(false);
         }
-        pastime.seen = now;
+        while_waiting.seen = now;
         let begin = self.comm.now();
-        (pastime.pass)(self.comm, self.scheduler.take_messages())?;
+        (while_waiting.work)(self.comm, self.scheduler.take_messages())?;
         self.report.meanwhile += self.comm.now().saturating_sub(begin);
         Ok(true)
     }
 
-    /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the
-    /// scope ends. A newer version replaces an older one. To be called before this rank's next
-    /// join: whoever asks while it waits there, or later, for something it has not published is
-    /// refused.
+    /// Publishes a block of bytes until the scope ends, to be [needed](Task::needs) by tasks on any
+    /// rank. A newer version replaces an older one. It is to be called before the next join of this
+    /// rank: while the body waits there, and afterwards, a request for a block that was not
+    /// published is refused.
     ///
     /// # Errors
-    /// This version, or a newer one, was published before, or the block is longer than a message
-    /// may be.
+    /// It fails if this version or a newer one was published before, or if the block is longer than
+    /// a message may be.
     pub fn publish(
         &mut self,
         id: u64,
@@ -466,28 +471,29 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         Err(ScopeError::Foreign(group.ancestry.group().to_string()))
     }
 
-    /// This rank.
+    /// Returns this rank.
     #[must_use]
     pub fn rank(&self) -> Rank {
         self.comm.rank()
     }
 
-    /// How many ranks take part.
+    /// Returns how many ranks take part.
     #[must_use]
     pub fn size(&self) -> usize {
         self.comm.size()
     }
 
-    /// Works for others until the scope is done everywhere.
+    /// Works for others until the scope is exhausted everywhere.
     fn finish(&mut self) -> Result<(), ScopeError> {
         self.scheduler.body_ended();
         while !self.scheduler.may_leave() {
             self.turn(None, false)?;
         }
+        self.note(What::Dry);
         self.flush()
     }
 
-    /// A task that the body has forked, or a task of that kind.
+    /// Makes the payload of a task that the body has forked, or a task of the kind `by`.
     fn payload(&self, body: Box<dyn Erased<E>>, by: Option<u16>) -> Result<Payload<E>, ScopeError> {
         let kind = self.registry.kind_of(&*body);
         let kind = kind.ok_or_else(|| ScopeError::Unregistered {
@@ -499,5 +505,5 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
     }
 }
 
-/// Numbers the scopes of this process.
+/// The number of the next scope of this process.
 static SCOPES: atomic::AtomicU64 = atomic::AtomicU64::new(0);

@@ -22,7 +22,7 @@ pub(super) fn open_tag(comm: &mut dyn Comm) -> Tag {
 
 /// What a rank has told others of its program, and heard from them.
 pub(super) struct Introductions {
-    /// What is registered, encoded.
+    /// The registered kinds of task, encoded.
     word: Vec<u8>,
     told: Vec<bool>,
     heard: Vec<bool>,

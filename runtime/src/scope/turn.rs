@@ -1,5 +1,5 @@
-//! A turn of the main thread: it reads messages, lets the scheduler decide, and then runs a batch of
-//! tasks or backs off.
+//! A turn of the main thread: it reads messages, lets the scheduler decide, and then runs a batch
+//! of tasks or backs off.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Scope, ScopeError};
 use crate::comm::{CommError, Rank};
 use crate::payload::{self, EncodedResult, EncodedTask, Payload, TaskResult};
 use crate::scheduler::GroupId;
-use crate::scheduler::message::SchedulerMessage;
+use crate::scheduler::message::{BlockMessage, SchedulerMessage};
 use crate::sync::let_others;
 use crate::trace::What;
 use crate::wire;
@@ -73,7 +73,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.watch.moved = now;
         } else if !self.scheduler.may_leave() {
             let busy = self.workers.iter().any(WorkerHandle::is_busy);
-            if !busy && !nested && self.pass_time()? {
+            if !busy && !nested && self.work_while_waiting()? {
                 return Ok(());
             }
             self.complain(now);
@@ -190,6 +190,16 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 });
                 true
             }
+            SchedulerMessage::Block(answer) => {
+                let bytes = match answer {
+                    BlockMessage::Fetch { .. } => return true,
+                    BlockMessage::Delivery { bytes, .. } => bytes.len(),
+                    BlockMessage::Refusal { .. } => 0,
+                };
+                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+                self.note(What::Fetched { bytes });
+                true
+            }
             SchedulerMessage::Report(_, _, results) => !results.is_empty(),
             SchedulerMessage::Wave(_) | SchedulerMessage::Lifeline(_) => false,
             _ => true,
@@ -214,6 +224,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 SchedulerMessage::Results(results) => {
                     let count = results.len() as u32;
                     self.note(What::Results { to: to.0, count });
+                }
+                SchedulerMessage::Block(BlockMessage::Fetch { reader, .. }) if *reader == rank => {
+                    self.note(What::Fetch { from: to.0 });
                 }
                 _ => {}
             }

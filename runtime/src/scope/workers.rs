@@ -1,4 +1,5 @@
-//! Running tasks on the workers of a rank: on the main thread between messages, and on other threads.
+//! Running tasks on the workers of a rank: on the main thread between messages, and on other
+//! threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

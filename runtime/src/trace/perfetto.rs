@@ -20,13 +20,13 @@ const WORKERS: usize = 2;
 
 /// Writes the traces of a scope's ranks for a viewer of traces.
 ///
-/// Tasks are slices named after their kind; where one waited in a join is a slice in it, and what
-/// its worker ran meanwhile a slice in that. Waits of the body are slices too. Arrows lead from a
-/// thief that asked to the rank that it asked, and from a victim that gave tasks to the thief that
-/// got them; splits, refusals, results, fetches and ends are marks; counters show how many workers
-/// are busy and how many tasks are in the pool. A slice among the messages shows where a task kept
-/// its rank from reading any. Times are in µs, to the ns. What has not ended ends with the trace.
-/// Give it a buffered writer.
+/// Tasks are slices named after their kind. A wait of a task in a join is a slice in it, and a task
+/// that its worker ran meanwhile is a slice in that. Waits of the body are slices too. Arrows lead
+/// from a thief that asked to the rank that it asked, and from a victim that gave tasks to the
+/// thief that got them. Splits, refusals, results, fetches and ends are marks. Counters show how
+/// many workers are busy and how many tasks are in the pool. A slice among the messages shows where
+/// a task kept its rank from reading any. Times are in µs, to the ns. A slice that has not ended
+/// ends with the trace. The writer should be buffered.
 ///
 /// # Errors
 /// Fails if `out` cannot be written to.
@@ -42,7 +42,7 @@ pub fn write_perfetto(traces: &[Trace], out: &mut impl Write) -> io::Result<()> 
     out.write_all(b"\n]}\n")
 }
 
-/// One JSON object a line.
+/// Writes one JSON object a line.
 struct Lines<'a, W> {
     out: &'a mut W,
     any: bool,
@@ -73,7 +73,7 @@ impl fmt::Display for Micros {
 enum Stream {
     /// Requests for tasks.
     Requests,
-    /// Answers that bring some.
+    /// Answers that bring tasks.
     Answers,
     /// Tasks that come without having been asked for again.
     Gifts,
@@ -87,7 +87,8 @@ enum End {
 }
 
 impl End {
-    /// An answer is the end of a request and may be the begin of what it brings.
+    /// Finds the ends of arrows that an event is. An answer is the end of a request, and may be the
+    /// begin of the tasks that it brings.
     fn of(what: What) -> [Option<Self>; 2] {
         let arrives = |stream, from| [Some(Self::Arrives(stream, from)), None];
         match what {
@@ -103,7 +104,7 @@ impl End {
         }
     }
 
-    /// Sender, receiver.
+    /// Returns the stream, the sender and the receiver.
     fn pair(self, me: u32) -> (Stream, u32, u32) {
         match self {
             Self::Leaves(stream, to) => (stream, me, to),
@@ -112,10 +113,10 @@ impl End {
     }
 }
 
-/// Which begin of an arrow belongs to which end: between two ranks messages of a stream keep their
-/// order, so the n-th is the n-th.
+/// The arrows of a scope. Between two ranks messages of a stream keep their order, so the n-th
+/// begin of an arrow belongs to the n-th end.
 struct Arrows {
-    /// By sender and receiver: number of the first arrow, and how many have both ends.
+    /// The number of the first arrow, and how many have both ends, by stream, sender and receiver.
     pairs: BTreeMap<(Stream, u32, u32), (u64, u64)>,
 }
 
@@ -141,7 +142,7 @@ impl Arrows {
         Self { pairs }
     }
 
-    /// The number of an arrow; `None` if it has one end only.
+    /// Returns the number of an arrow; `None` if it has one end only.
     fn id(&self, pair: (Stream, u32, u32), number: u64) -> Option<u64> {
         let &(first, both) = self.pairs.get(&pair)?;
         (number < both).then_some(first + number)
@@ -160,11 +161,11 @@ enum Open {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Body {
     Here,
-    /// By somebody else: this leaves them out.
+    /// Another function writes them, so they are left out.
     Elsewhere,
 }
 
-/// One rank's events on their way out.
+/// Writes the events of one rank.
 struct RankWriter<'a, 'b, W> {
     lines: &'a mut Lines<'b, W>,
     rank: u32,
@@ -241,7 +242,8 @@ impl<'a, 'b, W: Write> RankWriter<'a, 'b, W> {
         ))
     }
 
-    /// A slice on the track of messages, of at least 1 ns: arrows need slices to hold on to.
+    /// Writes a slice on the track of messages, of at least 1 ns, because arrows start and end at
+    /// slices.
     fn slice(&mut self, at: u64, ns: u64, name: fmt::Arguments<'_>) -> io::Result<()> {
         let (pid, tid, ts, dur) = (self.pid, self.messages, Micros(at), Micros(ns));
         self.lines.put(format_args!(
@@ -249,7 +251,7 @@ impl<'a, 'b, W: Write> RankWriter<'a, 'b, W> {
         ))
     }
 
-    /// The ends of arrows that an event is.
+    /// Writes the ends of arrows that an event is.
     fn arrows(&mut self, event: Event, arrows: &Arrows, counts: &mut Counts) -> io::Result<()> {
         let (pid, tid, ts) = (self.pid, self.messages, Micros(event.at));
         for end in End::of(event.what).into_iter().flatten() {
@@ -274,7 +276,7 @@ impl<'a, 'b, W: Write> RankWriter<'a, 'b, W> {
         Ok(())
     }
 
-    /// What happened in a scope.
+    /// Writes what happened in a scope.
     fn scope(&mut self, trace: &Trace, arrows: &Arrows, body: Body) -> io::Result<()> {
         let (pid, messages) = (self.pid, self.messages);
         // Names come from users: they may hold quotes.
@@ -465,7 +467,7 @@ impl What {
     }
 }
 
-/// Ends of arrows so far, of one rank.
+/// The ends of arrows of one rank so far.
 #[derive(Default)]
 struct Counts {
     left: BTreeMap<(Stream, u32, u32), u64>,
@@ -473,7 +475,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// How many of these there were before this one.
+    /// Counts an end of an arrow, and returns how many of the same kind there were before it.
     fn next(&mut self, end: End, pair: (Stream, u32, u32)) -> u64 {
         let counts = match end {
             End::Leaves(..) => &mut self.left,

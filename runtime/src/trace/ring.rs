@@ -1,29 +1,38 @@
-//! Recording: cheap enough to be left on, free of charge when off, and never more than was asked
-//! for.
+//! The ring of events that `--trace` keeps, and the place where a scope tells what happens.
 //!
-//! A recorder that is full keeps the oldest events, for a whole beginning can be understood and an
-//! end without its beginning cannot. Pairs stay pairs: room for an end is set aside when its begin
-//! is kept, and the end of a begin that was dropped is dropped too.
+//! [`Recorder::record`] is called once for each event, wherever in the scope that is. What it is
+//! told goes to the `tracing` subscriber of the process, if there is one that listens, and into the
+//! ring, if one was asked for. If there is neither, it costs a branch.
+//!
+//! A ring that is full keeps the oldest events, because a beginning can be understood by itself and
+//! an end without its beginning cannot. Pairs stay pairs: when a begin is kept, room is set aside
+//! for its end, and the end of a begin that was dropped is dropped too.
 
 use std::time::Duration;
 
-use super::{Event, Trace, What};
+use super::emit::ScopeEvents;
+use super::{Event, Trace, What, nanos};
 use crate::comm::Rank;
 
 /// Takes down what happens on a rank, or on one of its workers. The default is off.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
+    /// Whether anybody hears what it is told.
     on: bool,
-    /// Most events.
+    /// Whether it keeps events.
+    keeps: bool,
+    /// Most events that are kept.
     capacity: usize,
     events: Vec<Event>,
     /// Ends still to come of begins that were kept.
     owed: usize,
-    /// Something was dropped: from now on only ends are kept.
+    /// Whether something was dropped: from then on only ends are kept.
     full: bool,
     dropped: u64,
-    /// By track: the scope, joins, then each worker.
+    /// The open begins by track: the scope, joins, then each worker.
     open: Vec<Open>,
+    /// The subscriber's share, if one listens.
+    subscriber: Option<Box<ScopeEvents>>,
 }
 
 /// Begins without an end so far; on one track the last one begun ends first.
@@ -33,7 +42,7 @@ struct Open {
     dropped: u32,
 }
 
-/// How an event pairs, and with those of which track.
+/// How an event pairs with others, and on which track.
 enum Pairing {
     Begin(usize),
     End(usize),
@@ -59,45 +68,56 @@ impl Pairing {
 }
 
 impl Recorder {
-    /// Records nothing.
+    /// Makes a recorder that keeps nothing.
     #[must_use]
     pub fn off() -> Self {
         Self::default()
     }
 
-    /// Records at most so many events, of 24 bytes each; memory is taken as they come. None: it
-    /// only counts.
+    /// Makes a recorder that keeps at most so many events, of 24 bytes each; memory is taken as
+    /// they come. With room for none it only counts.
     #[must_use]
     pub fn with_capacity(events: usize) -> Self {
         Self {
             on: true,
+            keeps: true,
             capacity: events,
             ..Self::default()
         }
     }
 
-    /// Whether it records; ask before reading a clock only for its sake.
+    /// Tells the `tracing` subscriber of this thread as well, if it listens now to any event of a
+    /// scope; `kinds` are the names of tasks by number.
+    #[must_use]
+    pub fn heard<'n>(mut self, rank: Rank, kinds: impl Iterator<Item = &'n str>) -> Self {
+        self.subscriber = ScopeEvents::new(rank, kinds).map(Box::new);
+        self.on |= self.subscriber.is_some();
+        self
+    }
+
+    /// Whether anybody hears what it is told; ask before reading a clock only for its sake.
     #[must_use]
     #[inline]
     pub fn is_on(&self) -> bool {
         self.on
     }
 
-    /// Takes down what happened, and when on the rank's clock; one branch if it is off.
+    /// Tells what happened, and when on the rank's clock; one branch if nobody hears it.
     ///
     /// Workers may report late: only the events of one worker, and those of the rank itself, must
     /// each come in the order of time.
     #[inline]
     pub fn record(&mut self, at: Duration, what: What) {
         if self.is_on() {
-            self.keep_or_drop(at, what);
+            self.tell(nanos(at), what);
         }
     }
 
-    /// Takes over what another recorder of the same rank holds, a worker's own; the capacities add
-    /// up.
+    /// Takes over what another recorder of the same rank keeps, such as a worker's own; the
+    /// capacities add up.
     pub fn append(&mut self, other: Self) {
-        self.on |= other.on;
+        self.on |= other.keeps;
+        self.keeps |= other.keeps;
         self.capacity += other.capacity;
         self.events.extend(other.events);
         self.owed += other.owed;
@@ -112,8 +132,8 @@ impl Recorder {
         }
     }
 
-    /// What was recorded on this rank, with so many workers; `kinds` are the names of tasks by
-    /// number.
+    /// Makes a trace of what was kept on this rank, which has so many workers; `kinds` are the
+    /// names of tasks by number.
     #[must_use]
     pub fn into_trace(mut self, rank: Rank, workers: usize, kinds: Vec<String>) -> Trace {
         // Stable: what happened on a worker at one time keeps its order.
@@ -128,7 +148,16 @@ impl Recorder {
         }
     }
 
-    fn keep_or_drop(&mut self, at: Duration, what: What) {
+    fn tell(&mut self, at: u64, what: What) {
+        if let Some(subscriber) = &mut self.subscriber {
+            subscriber.tell(at, what);
+        }
+        if self.keeps {
+            self.keep_or_drop(at, what);
+        }
+    }
+
+    fn keep_or_drop(&mut self, at: u64, what: What) {
         let keep = match Pairing::of(what) {
             Pairing::Begin(track) => {
                 let keep = self.has_room(2);
@@ -157,15 +186,14 @@ impl Recorder {
             Pairing::Single => self.has_room(1),
         };
         if keep {
-            let at = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
             self.events.push(Event { at, what });
         } else {
             self.dropped += 1;
         }
     }
 
-    /// Whether this many more events fit beside those that are owed; if not, it is full for good:
-    /// what is kept has no holes.
+    /// Whether this many more events fit beside those that are owed. If they do not, it is full for
+    /// good, so that what is kept has no holes.
     fn has_room(&mut self, events: usize) -> bool {
         self.full |= self.events.len() + self.owed + events > self.capacity;
         !self.full

@@ -1,5 +1,5 @@
-//! What a trace knows of the policy it was recorded under: advice that blames a task for what the
-//! policy does would lead its reader astray.
+//! The facts that a trace has about the policy under which it was recorded. Advice needs them: it
+//! would be wrong to blame a task for what the policy does.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct Sharing {
     pub never_splits: bool,
     /// The name of the rule for victims.
     pub victims: String,
-    /// Least time between two splits on a rank; `None` if it adapted itself.
+    /// The least time between two splits on a rank; `None` if it adapted itself.
     pub interval: Option<Duration>,
     /// Whether a running task was split at once for a thief that would have got nothing.
     pub split_on_request: bool,

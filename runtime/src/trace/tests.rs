@@ -1,5 +1,5 @@
-//! Traces made by hand, whose pictures and answers are known, and random ones, which must not do
-//! harm.
+//! Tests with traces made by hand, whose pictures and answers are known, and with random ones, on
+//! which nothing may fail.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -206,7 +206,7 @@ fn the_last_of_many_tasks_is_not_blamed_for_all_of_them() {
         text.contains(words) && !text.contains("one task of"),
         "{text}"
     );
-    // What two tasks on end explain, the last one explains half of.
+    // Two tasks, one after the other, explain this; the last one explains half of it.
     let text = story(2);
     assert!(
         text.contains("while rank 0 finished one task of 1.0 ms that was never split"),
@@ -299,7 +299,7 @@ fn waiting_in_a_join_is_idle_but_for_tasks() {
         (400, goes_on(0)),
         (450, end()),
         (600, goes_on(0)),
-        // At once: its results were there.
+        // The join answered at once, because its results were there.
         (600, end()),
         (600, begin(0)),
         (600, waits(0)),
@@ -485,7 +485,7 @@ fn timelines_frame_their_scopes() {
             for (begin, end, kind, detail) in [
                 (1200, 1300, 1, 7),
                 (0, 1500, 0, 1),
-                // It outlasts its step, by an error of somebody's.
+                // By somebody's error it outlasts its step.
                 (6200, 6900, 1, 7),
                 (4900, 6800, 0, 2),
             ] {
@@ -692,7 +692,7 @@ fn any_what() -> impl Strategy<Value = What> {
 }
 
 proptest! {
-    /// Whatever a file holds: parts add up, pictures are valid.
+    /// Parts add up and pictures are valid whatever a file holds.
     #[test]
     fn any_trace_adds_up(
         ranks in prop::collection::vec(prop::collection::vec((0..50_u64, any_what()), 0..60), 0..4)
@@ -711,14 +711,14 @@ proptest! {
         check(&picture(&traces));
     }
 
-    /// Full or not, a recorder keeps begins and ends in pairs, and within its room.
+    /// A recorder keeps begins and ends in pairs, and within its room, also when it is full.
     #[test]
     fn recorders_keep_pairs(
         capacity in 1..40_usize,
         whats in prop::collection::vec(any_what(), 0..60),
     ) {
         let mut recorder = Recorder::with_capacity(capacity);
-        // Every begin ends, at last.
+        // Every begin has its end in the end.
         let open = |what: &What| match *what {
             What::TaskBegin { worker, .. } => Some(end_on(worker)),
             What::WaitBegin { worker } => Some(What::WaitEnd { worker }),

@@ -1,8 +1,8 @@
-//! What a rank did over a whole program, in scopes and outside of them, within a bounded memory.
+//! The record of a rank over a whole program, in scopes and outside of them, in bounded memory.
 //!
 //! A [`Timeline`] holds spans of the rank's main thread (phases, waits), samples of counters, and
-//! the traces of scopes. As in a [`Recorder`](super::Recorder) what comes first is kept: once it is
-//! full, everything later is dropped and counted, so that what is kept has no holes.
+//! the traces of scopes. Like a [`Recorder`](super::Recorder) it keeps the events that come first:
+//! once it is full, everything later is dropped and counted, so that the record has no holes.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +17,9 @@ pub struct Span {
     pub begin: u64,
     /// When it ended, likewise.
     pub end: u64,
-    /// Its kind: an index into [`Timeline::kinds`].
+    /// Its kind, an index into [`Timeline::kinds`].
     pub kind: u16,
-    /// A number that says more: what, the kind tells.
+    /// A number that says more; the kind tells what it is.
     pub detail: u32,
 }
 
@@ -28,7 +28,7 @@ pub struct Span {
 pub struct SpanKind {
     /// Its name.
     pub name: String,
-    /// What [`Span::detail`] is; empty if it is nothing.
+    /// The meaning of [`Span::detail`]; empty if it has none.
     pub detail: String,
 }
 
@@ -37,48 +37,49 @@ pub struct SpanKind {
 pub struct Sample {
     /// When, in ns on the rank's clock.
     pub at: u64,
-    /// Which: an index into [`Timeline::counters`].
+    /// The counter, an index into [`Timeline::counters`].
     pub counter: u16,
     /// The value.
     pub value: u64,
 }
 
-/// What one rank recorded over a program.
+/// The events that one rank recorded over a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// The rank.
     pub rank: Rank,
-    /// Where it ran; empty if that is not known.
+    /// The host on which it ran; empty if that is not known.
     pub host: String,
     /// The kinds of spans.
     pub kinds: Vec<SpanKind>,
-    /// Names of the counters.
+    /// The names of the counters.
     pub counters: Vec<String>,
-    /// What its main thread did.
+    /// The spans of its main thread.
     pub spans: Vec<Span>,
-    /// Values of the counters, each in the order of time.
+    /// The values of the counters, those of each in the order of time.
     pub samples: Vec<Sample>,
-    /// Scopes, each with a number that is the same on all ranks: arrows lead between traces of
+    /// The scopes, each with a number that is the same on all ranks. Arrows lead between traces of
     /// equal number.
     pub scopes: Vec<(u64, Trace)>,
-    /// Events that found no room: spans and samples. Those of scopes are in their traces.
+    /// The number of spans and samples that found no room. The traces of scopes have their own
+    /// count.
     pub dropped: u64,
-    /// From the clock by which all this was recorded to that of rank 0.
+    /// The map from the clock by which all this was recorded to that of rank 0.
     pub clock: ClockMap,
-    /// Whether all times are rank 0's already.
+    /// Whether all times are by the clock of rank 0 already.
     pub aligned: bool,
-    /// Events that still find room.
+    /// The number of events that still find room.
     room: usize,
-    /// Events for which room is set aside.
+    /// The number of events for which room is set aside.
     owed: usize,
-    /// Events for which room is set aside in a scope.
+    /// The number of events for which room is set aside in a scope.
     lent: usize,
     full: bool,
 }
 
 impl Timeline {
-    /// An empty one, with room for so many events: spans, samples, and events of scopes, of 24
-    /// bytes each; memory is taken as they come.
+    /// Makes an empty timeline with room for so many events: spans, samples, and events of scopes,
+    /// of 24 bytes each. Memory is taken as they come.
     #[must_use]
     pub fn new(rank: Rank, kinds: Vec<SpanKind>, counters: Vec<String>, room: usize) -> Self {
         Self {
@@ -107,14 +108,15 @@ impl Timeline {
         }
     }
 
-    /// Room for the next scope's [`ScopeOptions::trace`](crate::ScopeOptions::trace): half of what
-    /// there is, set aside until [`Self::add_scope`]. The other half is for what happens around it.
+    /// Returns the room for [`ScopeOptions::trace`](crate::ScopeOptions::trace) of the next scope.
+    /// It is half of the free room, and is set aside until [`Self::add_scope`]. The other half is
+    /// for what happens around the scope.
     pub fn lend(&mut self) -> usize {
         self.lent = if self.full { 0 } else { self.free() / 2 };
         self.lent
     }
 
-    /// Takes over what was recorded in a scope, in the room that was lent.
+    /// Takes over the trace of a scope, which was recorded in the room that was lent.
     pub fn add_scope(&mut self, number: u64, trace: Trace) {
         self.lent = 0;
         self.room = self.room.saturating_sub(trace.events.len());
@@ -150,22 +152,22 @@ impl Timeline {
         }
     }
 
-    /// Events that were kept.
+    /// Returns how many events were kept.
     #[must_use]
     pub fn events(&self) -> u64 {
         let scopes = self.scopes.iter().map(|(_, trace)| trace.events.len());
         (self.spans.len() + self.samples.len() + scopes.sum::<usize>()) as u64
     }
 
-    /// Events that were dropped, in scopes and outside.
+    /// Returns how many events were dropped, in scopes and outside.
     #[must_use]
     pub fn dropped_in_all(&self) -> u64 {
         let scopes = self.scopes.iter().map(|(_, trace)| trace.dropped);
         scopes.fold(self.dropped, u64::saturating_add)
     }
 
-    /// The numbers of the first and the last scope that are whole on all ranks, with what happened
-    /// around them; `None` if none is. Numbers ascend.
+    /// Returns the numbers of the first and the last scope that are whole on all ranks, with what
+    /// happened around them; `None` if none is. The numbers must ascend.
     #[must_use]
     pub fn whole(timelines: &[Self]) -> Option<(u64, u64)> {
         let (mut first, mut last) = (0, u64::MAX);
@@ -177,10 +179,11 @@ impl Timeline {
         (first <= last && last < u64::MAX).then_some((first, last))
     }
 
-    /// How many scopes are whole, with what happened around them.
+    /// Returns how many scopes are whole, with what happened around them.
     fn whole_here(&self) -> usize {
         match self.scopes.iter().position(|(_, trace)| trace.dropped > 0) {
-            // It found the memory full: something was lost after the scope before it, at the least.
+            // This scope found the memory full, so something was lost after the scope before it, if
+            // not earlier.
             Some(lost) if self.scopes[lost].1.events.is_empty() => lost.saturating_sub(1),
             Some(lost) => lost,
             None if self.dropped > 0 => self.scopes.len().saturating_sub(1),
@@ -188,7 +191,7 @@ impl Timeline {
         }
     }
 
-    /// Brings all times to rank 0's clock, by [`Self::clock`]; once.
+    /// Brings all times to the clock of rank 0, by [`Self::clock`]. A second call does nothing.
     pub fn align(&mut self) {
         if self.aligned {
             return;
@@ -261,7 +264,7 @@ mod tests {
         Timeline::new(Rank(1), Vec::new(), Vec::new(), room)
     }
 
-    /// A scope of so many marks, in the room that it is lent.
+    /// Adds a scope of so many events, in the room that it is lent.
     fn scope(timeline: &mut Timeline, marks: u64) {
         let lent = timeline.lend();
         let mut recorder = Recorder::with_capacity(lent);
@@ -288,7 +291,7 @@ mod tests {
         }
         assert!(all.events() <= 100, "{}", all.events());
         assert_eq!(all.events() + all.dropped_in_all(), 9 * 13);
-        // No holes: the first steps are whole.
+        // There are no holes: the first steps are whole.
         let whole = all
             .scopes
             .iter()

@@ -1,8 +1,8 @@
-//! Waits for messages outside of scopes, seen from outside: a [`Comm`] that passes everything on
-//! and takes down how long [`Comm::recv_from`] took.
+//! Waits for messages outside of scopes: a [`Comm`] that passes everything on, and measures how
+//! long [`Comm::recv_from`] takes.
 //!
-//! All collectives and exchanges of a data-parallel phase are built on that one call, so nothing in
-//! them has to know of traces, and without one nothing is in between.
+//! All collectives and exchanges of a data-parallel phase are built on that call. So none of them
+//! has to measure its waits, and a rank that is alone needs no such wrapper.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::comm::{Comm, CommError, CommWrapper, Rank, Tag};
 /// A [`Comm`] that tells of waits for a message of a certain rank.
 pub struct Watched<'a> {
     comm: &'a mut dyn Comm,
-    /// Tag, rank waited for, begin and end.
+    /// Hears the tag, the rank that was waited for, the begin and the end.
     told: &'a mut dyn FnMut(Tag, Rank, Duration, Duration),
 }
 
@@ -22,8 +22,8 @@ impl std::fmt::Debug for Watched<'_> {
 }
 
 impl<'a> Watched<'a> {
-    /// Tells `told` of every wait: the messages' tag, the rank that was waited for, when it began
-    /// and ended.
+    /// Wraps a [`Comm`]. `told` hears of every wait: the tag of the message, the rank that was
+    /// waited for, when the wait began and when it ended.
     pub fn new(
         comm: &'a mut dyn Comm,
         told: &'a mut dyn FnMut(Tag, Rank, Duration, Duration),

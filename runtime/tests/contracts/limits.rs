@@ -1,4 +1,5 @@
-//! What is longer than others would read is refused where it would be sent, by name and size.
+//! Limits of messages: one that is longer than others would read is refused where it would be sent,
+//! by name and size.
 
 use crate::common::{on_threads, on_virtual, rough, seeded, workers};
 use serde::{Deserialize, Serialize};

@@ -160,7 +160,7 @@ impl Task<()> for Sum {
     }
 }
 
-/// What is wrong with a word: what its letters say, whom it asks.
+/// The things that can be wrong with a word: what its letters say, whom it asks.
 #[derive(Serialize, Deserialize)]
 struct Word(String);
 

@@ -228,7 +228,7 @@ fn an_error_meanwhile_ends_the_scope() {
     }
 }
 
-/// What is posted one by one travels together: here, at most 64 of 20 bytes.
+/// Items that are posted one by one travel together: here, at most 64 of 20 bytes.
 #[test]
 fn small_messages_travel_together() {
     let options = ScopeOptions {

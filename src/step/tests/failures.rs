@@ -1,6 +1,9 @@
 //! Steps that cannot be taken, and steps that are cut.
 
+use weft_runtime::trace::Mark;
+
 use super::*;
+use crate::step::{COUNTERS, StepReport};
 
 /// On several ranks the next step's system is there when a step ends; whoever changes the state then, or looks at another system, gets
 /// what one rank gets, which assembles it later.
@@ -66,7 +69,9 @@ fn a_step_that_fails_is_cut_and_ends_where_it_would_have_ended() {
         for (x, v) in x.iter().zip(v) {
             v.x = -x.x * 15.0;
         }
+        s.record(Some(0));
         let report = s.advance(&mut comm).unwrap();
+        phases_follow_each_other(&report);
         (report, s.time(), s.step())
     };
     let (whole, ..) = press(&world(&text(r#"step = "20 ms""#)));
@@ -87,6 +92,38 @@ fn a_step_that_fails_is_cut_and_ends_where_it_would_have_ended() {
         r#"step = "20 ms", shortest = "10 ms", strain_change = 0.001"#,
     )));
     assert!(rough.rough > 0 && rough.shortest == 0.01, "{rough:?}");
+}
+
+/// Checks that a rank that is alone has told each phase of each part where it was, and the step around them.
+fn phases_follow_each_other(report: &StepReport) {
+    let mut phases: Vec<(&str, u64, u64)> = Vec::new();
+    for mark in &report.marks {
+        if let Mark::Phase {
+            name, begin, end, ..
+        } = *mark
+        {
+            phases.push((name, begin, end));
+        }
+    }
+    let (step, begin, end) = phases.pop().unwrap();
+    assert_eq!(step, "step");
+    assert_eq!((begin, end), (phases[0].1, phases[phases.len() - 1].2));
+    assert!(
+        phases.windows(2).all(|pair| pair[0].2 <= pair[1].1),
+        "{phases:?}"
+    );
+    let parts = (report.parts + report.halvings) as usize;
+    let told = |phase: &str| phases.iter().filter(|(name, ..)| *name == phase).count();
+    for phase in ["collide", "assemble", "solve", "respond"] {
+        assert_eq!(told(phase), parts, "{phase}");
+    }
+    // A part that fails does not come to its end.
+    assert_eq!(told("share"), report.parts as usize);
+    let counters = report
+        .marks
+        .iter()
+        .filter(|mark| matches!(mark, Mark::Counter { .. }));
+    assert_eq!(counters.count(), COUNTERS.len());
 }
 
 #[test]

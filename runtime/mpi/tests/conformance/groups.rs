@@ -140,10 +140,10 @@ fn counts(comm: &mut dyn Comm) {
 
 /// Sleeps, so that others have time to ask even where ranks share a core.
 #[derive(Serialize, Deserialize)]
-struct Nap;
+struct Sleep;
 
-impl Task<()> for Nap {
-    const NAME: &'static str = "nap";
+impl Task<()> for Sleep {
+    const NAME: &'static str = "sleep";
     type Output = ();
 
     #[expect(clippy::disallowed_methods, reason = "stands for work")]
@@ -153,27 +153,27 @@ impl Task<()> for Nap {
     }
 }
 
-fn naps_on(comm: &mut dyn Comm, options: &ScopeOptions, count: u32) -> ScopeReport {
-    let registry = Registry::new().with::<Nap>();
+fn sleeps_on(comm: &mut dyn Comm, options: &ScopeOptions, count: u32) -> ScopeReport {
+    let registry = Registry::new().with::<Sleep>();
     let outcome = scope(comm, &registry, &(), options, |s| {
         let group = s.group();
         for _ in 0..if s.rank() == Rank(0) { count } else { 0 } {
-            s.fork(&group, Nap)?;
+            s.fork(&group, Sleep)?;
         }
-        let mut naps = 0;
+        let mut sleeps = 0;
         while let Some(result) = s.join(&group)? {
             result?;
-            naps += 1;
+            sleeps += 1;
         }
-        Ok(naps)
+        Ok(sleeps)
     });
-    let (naps, report) = outcome.unwrap();
-    assert_eq!(naps, if comm.rank() == Rank(0) { count } else { 0 });
+    let (sleeps, report) = outcome.unwrap();
+    assert_eq!(sleeps, if comm.rank() == Rank(0) { count } else { 0 });
     report
 }
 
 fn steals(comm: &mut dyn Comm) {
-    let report = naps_on(comm, &ScopeOptions::default(), 60);
+    let report = sleeps_on(comm, &ScopeOptions::default(), 60);
     assert_eq!(total(comm, report.tasks), 60);
     let (stolen, served) = (total(comm, report.tasks_in), total(comm, report.served));
     if comm.size() > 1 {
@@ -192,7 +192,7 @@ fn workers(comm: &mut dyn Comm) {
             ..options
         };
         count_on(comm, &options);
-        let report = naps_on(comm, &options, 60);
+        let report = sleeps_on(comm, &options, 60);
         assert_eq!(report.busy.len(), 3);
         assert_eq!(total(comm, report.tasks), 60);
     }
@@ -412,7 +412,7 @@ fn nested(comm: &mut dyn Comm) {
 }
 
 fn fails(comm: &mut dyn Comm) {
-    let registry = Registry::new().with::<Nap>();
+    let registry = Registry::new().with::<Sleep>();
     let last = Rank(comm.size() as u32 - 1);
     let outcome = scope(comm, &registry, &(), &ScopeOptions::default(), |s| {
         let group = s.group::<()>();

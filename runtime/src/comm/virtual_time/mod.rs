@@ -30,6 +30,7 @@ use self::world::World;
 use super::results::{Body, Results};
 use super::threads::{LaunchError, panic_message};
 use super::{Comm, CommError, Message, Rank, Tag, count_up};
+use crate::trace::Subscriber;
 
 /// Stack of the thread that all coroutines are resumed from, per rank.
 const ROOT_STACK_PER_RANK: usize = 2 << 10;
@@ -145,7 +146,7 @@ pub struct Outcome<R> {
     /// A line for each message sent and each rank's end, in the order of virtual time in which they
     /// were decided; empty unless asked for.
     pub log: Vec<String>,
-    /// Who waited for whom, if the ranks got stuck.
+    /// A text that says which rank waited for which, if the ranks got stuck.
     pub dump: Option<String>,
 }
 
@@ -158,6 +159,8 @@ impl<R> Outcome<R> {
 }
 
 /// Runs `body` on every rank, in virtual time, and returns when all have ended.
+///
+/// With the feature `tracing` the subscriber of the calling thread hears all ranks.
 ///
 /// # Errors
 /// No ranks, more than memory has stacks for, options that make no sense, or a rank that panicked;
@@ -217,7 +220,8 @@ fn on_a_large_stack(
     check(ranks, options).map_err(LaunchError::Options)?;
     let too_many = |reason: String| LaunchError::TooMany { ranks, reason };
     u32::try_from(ranks).map_err(|e| too_many(e.to_string()))?;
-    let root = || run(ranks, options, body).map_err(too_many);
+    let subscriber = Subscriber::of_this_thread();
+    let root = || subscriber.hears(|| run(ranks, options, body).map_err(too_many));
     // Coroutines nest in scopes, one within the other: that takes stack.
     thread::scope(|scope| {
         thread::Builder::new()

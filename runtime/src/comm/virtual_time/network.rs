@@ -107,7 +107,7 @@ impl Network {
 }
 
 impl Default for Network {
-    /// 2 µs, overhead 0.5 µs, 10 GB/s: between the presets.
+    /// A network between the presets: 2 µs of latency, 0.5 µs of overhead, 10 GB/s.
     fn default() -> Self {
         Self::uniform(Link::new(
             Duration::from_micros(2),

@@ -95,7 +95,7 @@ struct Death {
 #[derive(Debug)]
 struct End {
     error: CommError,
-    /// Who said so, and when.
+    /// The rank that said so, and when it did.
     by: Option<Rank>,
     at: Time,
     /// When the others are told.
@@ -130,12 +130,13 @@ pub(super) struct World {
     /// Newest arrival of each stream, where delays differ.
     streams: BTreeMap<(u32, u32, u16), Time>,
     sequence: u64,
-    /// Who waits for a message of a rank: that rank, then the one that waits.
+    /// The ranks that wait for a message: the rank that is to send it, then the one that waits.
     needs: BTreeSet<(Rank, Rank)>,
     /// In the order in which they are told.
     deaths: Vec<Death>,
     aborted: Option<End>,
-    /// Time of the one thread that runs all ranks, since the rank whose turn it is was last charged.
+    /// Time of the one thread that runs all ranks, since the rank whose turn it is was last
+    /// charged.
     watch: Stopwatch,
     record: bool,
     pub(super) messages: u64,
@@ -348,7 +349,7 @@ impl World {
         true
     }
 
-    /// Who goes on next, and when.
+    /// Returns the rank that goes on next, and when it does.
     fn first(&mut self) -> Option<(Time, u32)> {
         while let Some(&Reverse((time, rank))) = self.queue.peek() {
             if self.wakes_at(rank) == Some(time) {

@@ -29,7 +29,7 @@ impl Interval {
     }
 }
 
-/// 50 µs, always.
+/// The default is 50 µs, always.
 impl Default for Interval {
     fn default() -> Self {
         Self::Fixed(Duration::from_micros(50))

@@ -142,8 +142,8 @@ impl Split {
         self.take_from_weighted(stack, |_| 1.0)
     }
 
-    /// Takes out of a stack what this rule gives away, of entries whose work can be estimated in any
-    /// unit.
+    /// Takes out of a stack what this rule gives away, of entries whose work can be estimated in
+    /// any unit.
     ///
     /// Neither what is given nor what is kept is ever empty, and both keep their order.
     pub fn take_from_weighted<T>(

@@ -25,7 +25,7 @@ impl VictimRule for Last {
 
 #[derive(Clone, Debug)]
 struct Favourite {
-    /// Who had tasks the last time, if it was not asked since.
+    /// The rank that had tasks the last time, if it was not asked since.
     had_tasks: Option<Rank>,
     others: Sequence,
 }

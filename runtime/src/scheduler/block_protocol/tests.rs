@@ -441,7 +441,7 @@ fn a_home_that_is_behind_does_not_refuse_what_it_will_publish() {
     assert_eq!((net.arrived, net.refused), (1, 0));
 }
 
-/// What is refused to a task of one group may still come for that of a later one.
+/// A block that is refused to a task of one group may still come for a task of a later one.
 #[test]
 fn groups_are_refused_apart() {
     let mut net = Network::new(2, 1);

@@ -113,7 +113,8 @@ const G: Name = Name::Collective(0);
 const H: Name = Name::Collective(1);
 const OWN: Name = Name::Own(0);
 
-/// Who asks whom: each the next; each the one before; the others rank 0, and that rank 1.
+/// The ranks that may ask each other: each asks the next; each asks the one before; the others ask
+/// rank 0, which asks rank 1.
 const AROUND: &[(usize, u32)] = &[(0, 1), (1, 2), (2, 0)];
 const BACK: &[(usize, u32)] = &[(0, 2), (1, 0), (2, 1)];
 const STAR: &[(usize, u32)] = &[(0, 1), (1, 0), (2, 0)];
@@ -153,8 +154,8 @@ fn two_groups() -> Plan {
     plan(2, vec![vec![]; 3], bodies)
 }
 
-/// Rank 1 joins the groups the other way round, and two leave results where nobody joins. (Each
-/// task may be run by the next rank, which asks for such.)
+/// Rank 1 joins the groups the other way round, and two leave results where nobody joins. Each
+/// task may be run by the next rank, which asks for such.
 fn crossed_groups() -> Plan {
     let bodies = vec![
         vec![Deed::Join(G), Deed::Join(H)],

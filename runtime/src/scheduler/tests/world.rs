@@ -130,7 +130,7 @@ pub(super) enum Step {
 /// How much an explorer tries.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds<'a> {
-    /// Who may ask whom.
+    /// The pairs of ranks of which the first may ask the second.
     pub(super) asks: &'a [(usize, u32)],
     /// How many requests of a rank may be unanswered at once.
     pub(super) unanswered: usize,

@@ -1,9 +1,9 @@
-//! What to try: which cause outweighs the others, and who is to blame for it, the program or the
-//! policy.
+//! Advice: which cause of idle time outweighs the others, and whether the program or the policy is
+//! to be changed for it.
 //!
-//! Workers that wait for tasks may do so because there are none, because tasks cannot be had, or
-//! because the policy brings none. The policy is looked at first: under one that shares nothing,
-//! tasks that were never split say nothing about tasks. What it has set already is never advised.
+//! Workers may wait for tasks because there are none, because tasks cannot be had, or because the
+//! policy brings none. The policy is looked at first. If it shares nothing, it says nothing about
+//! tasks that they were never split. A setting that the policy has already is never advised.
 
 use std::time::Duration;
 
@@ -13,17 +13,18 @@ use super::text::{Count, Many, Time};
 use super::{Analysis, RankAnalysis, Sharing};
 use crate::policy::Policy;
 
-/// Efficiency from which on there is nothing to explain.
+/// The efficiency from which on there is nothing to explain.
 const GOOD: f64 = 0.9;
-/// Share of the time below which a cause is no reason for advice.
+/// The share of the time below which a cause is no reason for advice.
 const MINOR: f64 = 0.05;
-/// Intervals of tasks for each worker below which there are few: with more, a worker that gets one
-/// too many loses little.
+/// The number of intervals of tasks for each worker below which there are few. With more, a worker
+/// that gets one too many loses little.
 const FEW: u64 = 4;
-/// Ranks whose busiest has at most so many times the mean have nothing to share.
+/// The ratio of the busiest rank's time to the mean up to which ranks have nothing to share.
 const EVEN: f64 = 1.1;
 
-/// What to try when one cause outweighs the others; [`Analysis::advice`] puts it in words.
+/// The advice for a scope in which one cause outweighs the others; [`Analysis::advice`] puts it in
+/// words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Hint {
@@ -61,12 +62,12 @@ pub enum Hint {
     LateTask,
     /// Ranks waited for the last task, though tasks like it were split.
     LateTaskThoughSplit,
-    /// To find the end took long.
+    /// Finding the end took long.
     SlowEnd,
 }
 
 impl Analysis {
-    /// What to try, if efficiency is below 90 % and one cause stands out.
+    /// Returns advice, if efficiency is below 90 % and one cause stands out.
     #[must_use]
     pub fn hint(&self) -> Option<Hint> {
         if self.efficiency() >= GOOD || self.workers < 2 {
@@ -92,7 +93,7 @@ impl Analysis {
             (idle.detection, Some(Hint::SlowEnd)),
         ];
         let (time, hint) = causes.into_iter().max_by_key(|&(time, _)| time)?;
-        // Among many small causes none is worth advice.
+        // If there are many small causes, none is worth advice.
         if self.share(time)? < MINOR || time * 3 < idle.total() {
             return None;
         }
@@ -215,7 +216,7 @@ impl Analysis {
         Some(text)
     }
 
-    /// Why workers waited for tasks.
+    /// Finds out why workers waited for tasks.
     fn hungry(&self, hunger: Duration, late: Duration) -> Option<Hint> {
         let ranks = self.ranks.len() > 1;
         let sharing = self.sharing.as_ref();
@@ -253,7 +254,8 @@ impl Analysis {
         if self.idle.joins * 2 > hunger {
             return Some(Hint::Joins);
         }
-        // An end that no task lasts for is one of several tasks, which others could have had.
+        // If no single task lasts for the whole end, several tasks make it, and other workers could
+        // have had some of them.
         let of_one = late / self.workers as u32 <= longest.own;
         if late * 2 > hunger && (of_one || !ranks) && !(few && alike) {
             return Some(match last.splittable {
@@ -308,7 +310,7 @@ impl Analysis {
         let often = |rank: &RankAnalysis| (rank.busy.as_nanos() / interval.as_nanos()) as u64;
         let allowed: u64 = self.ranks.iter().map(often).sum();
         match self.steals.splits {
-            // Were there chances enough, tasks could not be split.
+            // If there were chances enough, then tasks could not be split.
             0 => allowed < 2,
             splits => splits * 2 >= allowed,
         }
@@ -319,7 +321,7 @@ impl Analysis {
         sharing.split == "oldest" && self.steals.splits > 0 && self.is_refused()
     }
 
-    /// What the policy does, and which part of it to change.
+    /// Says what the policy does, and which part of it to change.
     fn gives_too_little(&self) -> Option<String> {
         let sharing = self.sharing.as_ref()?;
         let (mut does, mut cures) = (Vec::new(), Vec::new());
@@ -335,7 +337,7 @@ impl Analysis {
             cures.push("set Policy::split (--split) to `every-other`");
         }
         let cure = match sharing.policy {
-            // All of it is the policy's.
+            // The name of the policy says all.
             Some(_) => change_it(),
             None => cures.join("; "),
         };
@@ -347,7 +349,8 @@ impl Analysis {
         ))
     }
 
-    /// Policies to try, that differ from this scope's in what may matter; `None` if there are none.
+    /// Names policies to try, which differ from the scope's in what may matter; `None` if there are
+    /// none.
     fn others(&self) -> Option<String> {
         let sharing = self.sharing.as_ref();
         let was_split = self.steals.splits > 0;
@@ -362,7 +365,7 @@ impl Analysis {
     }
 }
 
-/// The policy in a sentence.
+/// Describes the policy in a sentence.
 fn policy(sharing: Option<&Sharing>) -> String {
     match sharing.and_then(|sharing| sharing.policy.as_ref()) {
         Some(name) => format!("the policy, `{name}`,"),

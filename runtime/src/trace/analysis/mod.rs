@@ -1,7 +1,7 @@
-//! Why a scope did not scale: every idle moment of every worker gets one cause.
+//! An analysis of why a scope did not scale: every idle moment of every worker gets one cause.
 //!
-//! The span that is divided up is the same for all ranks, from the first event anywhere to the
-//! last, so that parts add up: on each rank, busy and idle time are together workers × makespan.
+//! The same span is divided up for all ranks, from the first event anywhere to the last. So the
+//! parts add up: on each rank, busy and idle time are together workers × makespan.
 
 mod hints;
 mod raw;
@@ -17,7 +17,8 @@ use self::raw::{Found, Known, Moments, Raw};
 use super::{Sharing, Trace};
 use crate::comm::Rank;
 
-/// Idle time of workers by its cause; the sum over workers, so that 8 workers lose 8 s in a second.
+/// The idle time of workers by its cause. It is a sum over workers, so that 8 workers lose 8 s in a
+/// second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idle {
     /// Before a worker's first task; for a worker that never had one, before the first task
@@ -46,7 +47,7 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// All of it.
+    /// Returns the idle time of all causes together.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.waiting_first
@@ -74,19 +75,19 @@ impl Idle {
 /// Counts of stealing, of one rank or all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Steals {
-    /// Requests sent.
+    /// The number of requests sent.
     pub asked: u64,
-    /// Answers that brought tasks.
+    /// The number of answers that brought tasks.
     pub served: u64,
-    /// Answers that brought none.
+    /// The number of answers that brought none.
     pub refused: u64,
-    /// Tasks that came from other ranks.
+    /// The number of tasks that came from other ranks.
     pub tasks_in: u64,
-    /// Tasks that went to other ranks.
+    /// The number of tasks that went to other ranks.
     pub tasks_out: u64,
-    /// Pieces that running tasks gave away.
+    /// The number of pieces that running tasks gave away.
     pub splits: u64,
-    /// Time from requests to the answers that brought tasks, added up.
+    /// The time from requests to the answers that brought tasks, added up.
     pub latency: Duration,
 }
 
@@ -101,7 +102,7 @@ impl Steals {
         self.latency += other.latency;
     }
 
-    /// Mean time from a request to the answer that brought tasks; zero if none did.
+    /// Returns the mean time from a request to the answer that brought tasks; zero if none did.
     #[must_use]
     pub fn mean_latency(&self) -> Duration {
         mean(self.latency, self.served)
@@ -111,9 +112,9 @@ impl Steals {
 /// A task on a worker, from being taken up to being set down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// Where it ran.
+    /// The rank on which it ran.
     pub rank: Rank,
-    /// On which of that rank's workers.
+    /// The worker of that rank which ran it.
     pub worker: usize,
     /// The name of its kind.
     pub kind: String,
@@ -121,9 +122,9 @@ pub struct Stretch {
     pub begin: Duration,
     /// When it was set down, since the beginning of the scope.
     pub end: Duration,
-    /// Its own time: without the time it waited in joins, whatever the worker did then.
+    /// Its own time, without the time for which it waited in joins, whatever the worker did then.
     pub own: Duration,
-    /// Pieces it gave away meanwhile.
+    /// The number of pieces that it gave away meanwhile.
     pub splits: u32,
     /// Whether any task of its kind gave a piece away, on any rank: then tasks like it can be
     /// split.
@@ -138,7 +139,7 @@ impl Stretch {
     }
 }
 
-/// A task kept its rank from reading messages.
+/// A time in which a task kept its rank from reading messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deafness {
     /// The rank.
@@ -147,36 +148,36 @@ pub struct Deafness {
     pub kind: String,
     /// When the rank read messages again, since the beginning of the scope.
     pub end: Duration,
-    /// How long it had read none.
+    /// The time for which it had read none.
     pub time: Duration,
-    /// Requests for tasks that waited for it.
+    /// The number of requests for tasks that waited for it.
     pub requests: u64,
     /// How often any rank read none for more than 10 ms.
     pub times: u64,
-    /// Requests that waited then.
+    /// The number of requests that waited in all of these times.
     pub requests_in_all: u64,
 }
 
-/// What one rank's time went into.
+/// The uses and causes of one rank's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankAnalysis {
     /// The rank.
     pub rank: Rank,
     /// How many workers it has.
     pub workers: usize,
-    /// Time its workers spent in tasks that did not wait, added up.
+    /// The time that its workers spent in tasks that did not wait, added up.
     pub busy: Duration,
-    /// Time they did not.
+    /// The rest of their time.
     pub idle: Idle,
     /// Its requests, and what came of them.
     pub steals: Steals,
     /// How often a task was taken up.
     pub intervals: u64,
-    /// Data it got from other ranks, in bytes.
+    /// The length in bytes of the blocks that it got from other ranks.
     pub fetched: u64,
 }
 
-/// Where the time of a scope went, on all ranks.
+/// The uses and causes of the time of a scope, on all ranks.
 ///
 /// Clocks of ranks are assumed to agree, as in virtual time or within one process. Its text form
 /// tells the story in sentences.
@@ -186,12 +187,12 @@ pub struct Analysis {
     pub makespan: Duration,
     /// Every rank, in the order its trace was given.
     pub ranks: Vec<RankAnalysis>,
-    /// Workers of all ranks.
+    /// The number of workers of all ranks.
     pub workers: usize,
-    /// Time all workers spent in tasks that did not wait: what one worker would need, if it needed
-    /// nothing else.
+    /// The time that all workers spent in tasks that did not wait, which is what one worker would
+    /// need if it needed nothing else.
     pub busy: Duration,
-    /// Time they did not.
+    /// The rest of their time.
     pub idle: Idle,
     /// Requests of all ranks.
     pub steals: Steals,
@@ -199,25 +200,26 @@ pub struct Analysis {
     pub intervals: u64,
     /// The interval with the most time of its own.
     pub longest: Option<Stretch>,
-    /// The interval that ended last; of several, the one that began first.
+    /// The interval that ended last; if there are several, the one that began first.
     pub last: Option<Stretch>,
     /// The rank whose body was the last to work outside of joins, and how long after the last task
     /// it did, if that was what the others waited for.
     pub last_body: Option<(Rank, Duration)>,
-    /// The longest time that a task kept its rank from answering others, if one did for long; of
-    /// those that made somebody wait, if there are any.
+    /// The longest time for which a task kept its rank from answering others, if one did for long.
+    /// If there are times in which somebody waited, it is the longest of these.
     pub deafness: Option<Deafness>,
     /// How ranks shared work, if the traces say so.
     pub sharing: Option<Sharing>,
-    /// Events that found no room in a trace; if there are any, idle time is overstated.
+    /// The number of events that found no room in a trace; if there are any, idle time is
+    /// overstated.
     pub dropped: u64,
 }
 
 impl Analysis {
-    /// What the traces of all ranks say about one scope.
+    /// Analyses the traces of all ranks of one scope.
     ///
-    /// Takes n log n for n events. What had not ended ends with its rank's trace; ends that never
-    /// began count for nothing.
+    /// It takes n log n for n events. A begin without an end ends with its rank's trace, and an end
+    /// without a begin counts for nothing.
     #[must_use]
     pub fn of(traces: &[Trace]) -> Self {
         let mut known = Known::default();
@@ -229,7 +231,7 @@ impl Analysis {
         let begin = span.clone().map(|(begin, _)| begin).min().unwrap_or(0);
         let end = span.map(|(_, end)| end).max().unwrap_or(0);
         let last_task = known.last.as_ref().map_or(begin, |found| found.end);
-        // A body that only took the last results was not at work: they were on their way.
+        // A body that only took the last results, which were on their way, was not at work.
         let bodies = traces.iter().zip(&raw);
         let last_body = bodies
             .filter_map(|(trace, raw)| Some((raw.body.end()?, trace.rank, raw)))
@@ -301,26 +303,26 @@ impl Analysis {
         analysis
     }
 
-    /// Busy time over the time there was, 0 to 1; 1 for a scope that took none.
+    /// Returns busy time over the time that there was, from 0 to 1; 1 for a scope that took none.
     #[must_use]
     pub fn efficiency(&self) -> f64 {
         self.share(self.busy).unwrap_or(1.0)
     }
 
-    /// Mean time of an interval; zero if there was none.
+    /// Returns the mean time of an interval; zero if there was none.
     #[must_use]
     pub fn mean_interval(&self) -> Duration {
         mean(self.busy, self.intervals)
     }
 
-    /// Time that the tasks would take if they were spread evenly: work / workers.
+    /// Returns the time that the tasks would take if they were spread evenly: work / workers.
     #[must_use]
     pub fn work_bound(&self) -> Duration {
         mean(self.busy, self.workers as u64)
     }
 
-    /// Time that the longest interval takes by itself: unless that task is split, no schedule is
-    /// shorter.
+    /// Returns the time that the longest interval takes by itself. Unless that task is split, no
+    /// schedule is shorter.
     #[must_use]
     pub fn longest_bound(&self) -> Duration {
         self.longest
@@ -328,7 +330,7 @@ impl Analysis {
             .map_or(Duration::ZERO, |longest| longest.own)
     }
 
-    /// A part of all workers' time; `None` if there was none.
+    /// Returns the share that a part has of all workers' time; `None` if there was no time.
     fn share(&self, part: Duration) -> Option<f64> {
         let all = self.makespan.as_secs_f64() * self.workers as f64;
         (all > 0.0).then(|| part.as_secs_f64() / all)

@@ -1,5 +1,5 @@
-//! What one trace says by itself: when its workers ran, waited and asked, and what their idle time
-//! was for.
+//! The facts that one trace has by itself: when its workers ran, waited and asked, and what their
+//! idle time was for.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::trace::{Trace, What};
 /// An interval as it is found, in ns of the clock.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
-    /// Index of the trace.
+    /// The index of the trace.
     pub(super) trace: usize,
     pub(super) worker: usize,
     pub(super) kind: u16,
@@ -22,7 +22,7 @@ pub(super) struct Found {
     pub(super) splits: u32,
 }
 
-/// What is known of all ranks together so far.
+/// The facts that are known of all ranks together so far.
 #[derive(Default)]
 pub(super) struct Known {
     traces: usize,
@@ -30,7 +30,7 @@ pub(super) struct Known {
     pub(super) first: Option<u64>,
     pub(super) longest: Option<Found>,
     pub(super) last: Option<Found>,
-    /// Kinds of which a task was split.
+    /// The kinds of which a task was split.
     pub(super) split: BTreeSet<u16>,
     /// The longest time that a rank read no messages.
     pub(super) deafest: Option<DeafFound>,
@@ -38,7 +38,7 @@ pub(super) struct Known {
     pub(super) kept_waiting: u64,
 }
 
-/// A rank read no messages: the event, and whose.
+/// A time in which a rank read no messages, and which rank that was.
 #[derive(Clone, Copy)]
 pub(super) struct DeafFound {
     pub(super) trace: usize,
@@ -52,7 +52,7 @@ impl Known {
     fn deaf(&mut self, found: DeafFound) {
         self.deaf_times += 1;
         self.kept_waiting += u64::from(found.requests);
-        // What made somebody wait matters more than what did not.
+        // A time in which somebody waited matters more than one in which nobody did.
         let weight = |found: DeafFound| (found.requests > 0, found.us);
         if self.deafest.is_none_or(|most| weight(found) > weight(most)) {
             self.deafest = Some(found);
@@ -74,7 +74,7 @@ impl Known {
     }
 }
 
-/// Moments of the whole scope, in ns of the clock.
+/// The moments of the whole scope, in ns of the clock.
 pub(super) struct Moments {
     pub(super) begin: u64,
     /// The begin of the first task anywhere.
@@ -86,12 +86,12 @@ pub(super) struct Moments {
     pub(super) end: u64,
 }
 
-/// What a worker has begun and not ended.
+/// Something that a worker has begun and not ended.
 enum Frame {
     Task {
         kind: u16,
         begin: u64,
-        /// Time so far, without tasks within it and without waiting.
+        /// The time so far, without tasks within it and without waiting.
         own: u64,
         splits: u32,
     },
@@ -99,19 +99,19 @@ enum Frame {
     Wait,
 }
 
-/// One worker's time, event by event.
+/// The time of one worker, event by event.
 #[derive(Default)]
 struct Track {
-    /// The innermost last. A wait is always a task's.
+    /// The open tasks and waits, the innermost last. A wait always lies in a task.
     frames: Vec<Frame>,
-    /// What was before is accounted for.
+    /// The time up to which everything is accounted for.
     since: u64,
     busy: Vec<(u64, u64)>,
     waits: Vec<(u64, u64)>,
 }
 
 impl Track {
-    /// Up to now it was as it is.
+    /// Accounts for the time up to now, in which nothing changed.
     fn advance(&mut self, at: u64) {
         let span = (self.since, at);
         self.since = at;
@@ -135,7 +135,7 @@ impl Track {
         });
     }
 
-    /// The task that ends on that worker; `None` if there is none.
+    /// Takes the task that ends on that worker; `None` if there is none.
     fn set_down(&mut self, trace: usize, worker: usize, at: u64) -> Option<Found> {
         self.advance(at);
         loop {
@@ -176,7 +176,7 @@ impl Track {
         }
     }
 
-    /// The task that runs gave a piece away.
+    /// Counts a piece that the running task gave away.
     fn split(&mut self) {
         let mut frames = self.frames.iter_mut().rev();
         if let Some(Frame::Task { splits, .. }) =
@@ -187,13 +187,13 @@ impl Track {
     }
 }
 
-/// What one trace says by itself.
+/// The facts that one trace has by itself.
 pub(super) struct Raw {
     /// The times of the first and last events.
     pub(super) span: Option<(u64, u64)>,
     /// When each worker ran tasks.
     busy: Vec<Spans>,
-    /// When a task of each waited in a join, and it ran no other.
+    /// When each worker had a task that waited in a join, and ran no other.
     waits: Vec<Spans>,
     /// When the body worked outside of joins.
     pub(super) body: Spans,
@@ -230,8 +230,8 @@ impl Raw {
         let mut fetched = 0;
         let mut deaf = Vec::new();
         let mut body = Vec::new();
-        // When the body was last known to go on by itself. After its last join it may have
-        // returned.
+        // The time at which the body was last known to go on by itself. It may have returned after
+        // its last join.
         let mut body_since = span.map(|(begin, _)| begin);
         for event in events.iter() {
             let at = event.at;
@@ -318,7 +318,7 @@ impl Raw {
             .map(|track| (Spans::union(track.busy), Spans::union(track.waits)))
             .unzip();
         deaf.into_iter().for_each(|found| known.deaf(found));
-        // Never answered: it was under way to the end.
+        // A request that was never answered was under way until the end.
         requests.extend(under_way.into_values().flatten().map(|at| (at, end)));
         Self {
             span,

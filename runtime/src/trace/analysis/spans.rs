@@ -4,12 +4,12 @@
 #[derive(Default)]
 pub(super) struct Spans {
     pub(super) spans: Vec<(u64, u64)>,
-    /// Total length of the spans before each.
+    /// The total length of the spans before each one.
     before: Vec<u64>,
 }
 
 impl Spans {
-    /// The union of spans in any order.
+    /// Makes the union of spans, which may be given in any order.
     pub(super) fn union(mut parts: Vec<(u64, u64)>) -> Self {
         parts.sort_unstable();
         let mut spans: Vec<(u64, u64)> = Vec::new();
@@ -34,7 +34,7 @@ impl Spans {
         self.spans.last().map(|&(_, end)| end)
     }
 
-    /// How much of the time before `at` they cover.
+    /// Returns how much of the time before `at` they cover.
     pub(super) fn until(&self, at: u64) -> u64 {
         let begun = self.spans.partition_point(|&(begin, _)| begin < at);
         let Some(index) = begun.checked_sub(1) else {
@@ -44,18 +44,18 @@ impl Spans {
         self.before[index] + end.min(at) - begin
     }
 
-    /// How much of a piece of time they cover.
+    /// Returns how much of a piece of time they cover.
     pub(super) fn within(&self, begin: u64, end: u64) -> u64 {
         self.until(end) - self.until(begin)
     }
 
-    /// The first moment from `at` on that they cover.
+    /// Returns the first moment from `at` on that they cover.
     pub(super) fn next(&self, at: u64) -> Option<u64> {
         let index = self.spans.partition_point(|&(_, end)| end <= at);
         self.spans.get(index).map(|&(begin, _)| begin.max(at))
     }
 
-    /// What they leave of a piece of time.
+    /// Returns the parts of a piece of time that they do not cover.
     pub(super) fn gaps(&self, begin: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let index = self.spans.partition_point(|&(_, e)| e <= begin);
         let holes = self.spans[index..].iter();

@@ -1,4 +1,4 @@
-//! What an analysis says, for people.
+//! The text of an analysis, for people.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,7 @@ impl fmt::Display for Analysis {
     }
 }
 
-/// What happened, without advice.
+/// The text without advice.
 struct Story<'a>(&'a Analysis);
 
 impl fmt::Display for Story<'_> {
@@ -27,7 +27,7 @@ impl fmt::Display for Story<'_> {
 }
 
 impl Analysis {
-    /// What is displayed but for the advice, for programs that have better words for it.
+    /// Tells the story without the advice, for programs that have better words for that.
     #[must_use]
     pub fn story(&self) -> impl fmt::Display + '_ {
         Story(self)
@@ -117,8 +117,8 @@ impl Analysis {
         Ok(())
     }
 
-    /// The sentence on where the time went, cause by cause; what is less than half a percent is
-    /// left out.
+    /// Writes the sentence on where the time went, cause by cause. A cause of less than half a
+    /// percent is left out.
     fn causes(&self) -> Vec<String> {
         let percent = |part: Duration| {
             let percent = (self.share(part).unwrap_or(0.0) * 100.0).round();
@@ -164,8 +164,8 @@ impl Analysis {
                     n => format!("split {n} times"),
                 };
                 let (rank, own, waited) = (last.rank.0, Time(last.own), last.waited());
-                // A task keeps the other workers waiting for as long as it runs, at most: what is
-                // far more is not its doing.
+                // A task keeps the other workers waiting for as long as it runs at most. If they
+                // waited far longer, the task was not the reason.
                 let others = u32::try_from(self.workers.saturating_sub(1)).unwrap_or(u32::MAX);
                 let most = last.end.saturating_sub(last.begin).saturating_mul(others);
                 if most < (idle.end.saturating_sub(idle.detection)) / 2 {

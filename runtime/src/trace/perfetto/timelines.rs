@@ -9,10 +9,11 @@ use crate::trace::{Span, Timeline, Trace, What};
 
 /// Writes what ranks did over a whole program for a viewer of traces.
 ///
-/// As [`write_perfetto`](super::write_perfetto) for scopes; around them the spans of each rank's
-/// main thread as slices, and its counters. On every track events come in the order of time. Rank
-/// and host name a process. Under `otherData` stands what is known of the clocks and what is
-/// missing. Timelines are to be [aligned](Timeline::align). Give it a buffered writer.
+/// Scopes look as [`write_perfetto`](super::write_perfetto) draws them. Around them are the spans
+/// of each rank's main thread as slices, and its counters. On every track events come in the order
+/// of time. A process has the name of its rank and host. `otherData` has what is known of the
+/// clocks and what is missing. Timelines are to be [aligned](Timeline::align). The writer should be
+/// buffered.
 ///
 /// # Errors
 /// Fails if `out` cannot be written to.
@@ -84,25 +85,25 @@ struct Slice {
     end: u64,
     /// A JSON string.
     name: String,
-    /// What its number is, a JSON string, and the number.
+    /// The meaning of its number as a JSON string, and the number.
     detail: Option<(String, u32)>,
 }
 
 impl<W: Write> RankWriter<'_, '_, W> {
-    /// Spans, scopes and the body's joins, each within what it was a part of.
+    /// Writes spans, scopes and the joins of bodies, each within the one that it was a part of.
     fn main_thread(&mut self, timeline: &Timeline) -> io::Result<()> {
         let mut slices = spans(timeline)?;
         for (_, trace) in &timeline.scopes {
             slices.extend(body(trace));
         }
-        // Of two that begin together the longer is the outer one.
+        // If two begin together, the longer one is the outer one.
         slices.sort_by_key(|slice| (slice.begin, u64::MAX - slice.end));
         let mut open: Vec<u64> = Vec::new();
         for slice in slices {
             while let Some(end) = open.pop_if(|end| *end <= slice.begin) {
                 self.end(BODY, end)?;
             }
-            // What overlaps its parent's end is cut: slices nest.
+            // A slice must lie in its parent, so one that outlasts it is cut.
             let end = slice.end.min(open.last().copied().unwrap_or(u64::MAX));
             match &slice.detail {
                 None => self.begin(BODY, slice.begin, &slice.name)?,
@@ -143,7 +144,7 @@ fn spans(timeline: &Timeline) -> io::Result<Vec<Slice>> {
     Ok(timeline.spans.iter().filter_map(slice).collect())
 }
 
-/// The scope and its body's joins. What has not ended ends with the trace.
+/// Finds the scope and the joins of its body. A slice that has not ended ends with the trace.
 fn body(trace: &Trace) -> Vec<Slice> {
     let events = trace.in_order();
     let last = events.last().map_or(0, |event| event.at);

@@ -15,7 +15,7 @@ use crate::{
 };
 
 const RANKS: usize = 16;
-/// Time of a unit of work.
+/// The time of a unit of work.
 const UNIT: Duration = Duration::from_nanos(50);
 
 /// A task of some units of work, which can be split in halves or not at all.
@@ -49,7 +49,7 @@ impl Task<()> for Work {
     }
 }
 
-/// A task of some units of work that it does at one go, whatever its budget.
+/// A task of some units of work, which does all of them at once, whatever its budget.
 #[derive(Serialize, Deserialize)]
 struct Unheeding(u64);
 
@@ -74,7 +74,7 @@ impl Task<()> for Unheeding {
 /// stack.
 #[derive(Serialize, Deserialize)]
 struct Chain {
-    /// What is left below each entry; the oldest first.
+    /// The nodes that are left below each entry, the oldest entry first.
     stack: Vec<u64>,
 }
 
@@ -139,7 +139,8 @@ impl Task<()> for Tree {
     }
 }
 
-/// Ranks whose body takes time: what it owes is on the clock before anything else happens.
+/// A rank whose body takes time: the time that it owes is put on the clock before anything else
+/// happens.
 struct Debtor<'a> {
     comm: RefCell<&'a mut dyn Comm>,
     rank: Rank,
@@ -197,7 +198,7 @@ impl Comm for Debtor<'_> {
     }
 }
 
-/// A body's scope, with a way to spend time in the body.
+/// The scope of a body, with a way to spend time in the body.
 struct Body<'a, 'b> {
     scope: &'a mut Scope<'b, ()>,
     owed: &'a Cell<u64>,
@@ -208,7 +209,7 @@ impl Body<'_, '_> {
         self.scope.rank() == Rank(0)
     }
 
-    /// The body works for so many units.
+    /// Lets the body work for so many units.
     fn work(&self, units: u64) {
         self.owed.set(self.owed.get() + units);
     }
@@ -367,7 +368,7 @@ fn a_policy_that_splits_seldom_is_blamed() {
         "is no bound",
     ];
     blames(&paper, Hint::PolicyGivesTooLittle, &words);
-    // The same rule without a name: by its parts, and only those that are to blame.
+    // A rule without a name is described by its parts, and only by those that are to blame.
     let policy = Policy {
         interval: Interval::Fixed(Duration::from_millis(10)),
         split_on_request: false,
@@ -491,7 +492,7 @@ fn bodies_that_work_are_noticed() {
     blames(&analysis(Policy::default(), body), Hint::BodyWorks, &words);
 }
 
-/// What the trace says was busy is what tasks charged, in joins or not.
+/// The busy time of a trace is what tasks charged, whether they waited in joins or not.
 #[test]
 fn nested_joins_are_not_busy() {
     for policy in [Policy::EVERY_OTHER, Policy::LIFELINES, Policy::STATIC] {
@@ -530,8 +531,8 @@ fn nested_joins_are_not_busy() {
     }
 }
 
-/// A trace is of the run that there would be without it: what shares work looks at no clock more,
-/// and takes no other turn.
+/// A trace shows the run that there would be without it: sharing work reads no clock more, and
+/// takes no other turn.
 #[test]
 fn a_traced_run_is_the_run_without_a_trace() {
     for policy in [Policy::EVERY_OTHER, Policy::LIFELINES, Policy::STATIC] {
@@ -556,7 +557,7 @@ fn a_traced_run_is_the_run_without_a_trace() {
     }
 }
 
-/// What tasks charged, as traces have it.
+/// The units that tasks charged, as traces have them.
 fn units_of_tasks(traces: &[Trace]) -> u64 {
     let events = traces.iter().flat_map(|trace| &trace.events);
     let of = |event: &Event| match event.what {
@@ -623,8 +624,7 @@ fn waits_of_threads_are_pairs() {
     check(&picture(&traces));
 }
 
-/// A task that does not return keeps its rank from answering, but nobody for ever: the trace says
-/// which.
+/// A task that does not return keeps its rank from answering, but not for ever; the trace names it.
 #[test]
 fn a_task_that_does_not_poll_is_seen_and_named() {
     let reports = reports(4, Policy::default(), |s, group| {
@@ -650,7 +650,7 @@ fn a_task_that_does_not_poll_is_seen_and_named() {
     );
     assert!(deaf.time >= ms(20) && deaf.time < ms(21), "{deaf:?}");
     assert!(deaf.requests > 0, "{deaf:?}");
-    // Those who asked got their tasks in the end.
+    // The ranks that asked got their tasks in the end.
     assert!(
         analysis.ranks.iter().all(|rank| rank.intervals > 0),
         "{analysis}"
@@ -718,7 +718,7 @@ fn traces_know_their_policy() {
         (sharing.policy, sharing.victims.as_str()),
         (None, "lifelines")
     );
-    // Traces of before it was known can be read.
+    // A trace from before the policy was recorded can be read.
     let mut old = serde_json::to_value(trace(0, 1, &[])).expect("it has a form");
     old.as_object_mut()
         .expect("it is a struct")
