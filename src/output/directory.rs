@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
-use weft_io::Show as _;
+use weft_io::{PARTIAL, Show as _, temporary};
 
 use super::lock::Lock;
 use super::manifest::{FOLDERS, Listed, Manifest, is_own, names};
 use super::plain::{is_other, read_plain};
-use super::whole::{PARTIAL, replace, sync_folder, temporary};
+use super::whole::{replace, sync_folder};
 use super::{Checkpoint, HistoryWriter, OutputError};
 
 /// A directory that is to receive a run, before anything in it is changed.
