@@ -1,4 +1,4 @@
-//! What is wrong with a scene, said so that it can be put right.
+//! Errors in a scene, told so that they can be put right.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub struct Problem {
     pub place: Place,
     /// The dotted key, empty for a syntax error.
     pub key: String,
-    /// What is wrong and what to do.
+    /// The fault, and what to do about it.
     pub message: String,
 }
 
