@@ -17,7 +17,7 @@ use super::key::{Changes, Section as _, read_section};
 use super::objects::Surroundings;
 use super::reader::{Problems, Table};
 use super::sections::{LONGEST_NAME, Root, keys_that_change, section, suits_name};
-use super::{Balance, ContactParameters, Place, Problem, Scene, SceneError, Time};
+use super::{Balance, ContactParameters, Location, Problem, Scene, SceneError, Time};
 
 impl Scene {
     /// Reads and checks the scene file at `path`, with overrides given as key and value.
@@ -117,13 +117,13 @@ fn one_problem(
     column: Option<usize>,
     message: String,
 ) -> SceneError {
-    let place = Place::Text {
+    let location = Location::Text {
         path: path.map(Path::to_owned),
         line,
         column,
     };
     SceneError::Invalid(vec![Problem {
-        place,
+        location,
         key: String::new(),
         message,
     }])

@@ -61,7 +61,7 @@ use weft_runtime::Policy;
 
 use crate::physics::air::Air;
 
-pub use error::{Place, Problem, SceneError};
+pub use error::{Location, Problem, SceneError};
 pub use fabrics::Fabric;
 pub use motion::{Interpolation, Keyframe, Motion, Turn};
 use quantity::Number;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use glam::DVec3;
 
 use super::document::{Entry, Node, Origin, Value};
-use super::error::{Place, Problem, did_you_mean};
+use super::error::{Location, Problem, did_you_mean};
 use super::nearest::nearest;
 use super::quantity::{Dimension, Number, Quantity, Short};
 
@@ -59,13 +59,13 @@ impl<'a> Problems<'a> {
     pub(super) fn into_sorted(self) -> Vec<Problem> {
         let mut found = self.found.into_inner();
         found.sort_by_key(|problem| problem.0);
-        let place = |origin| match origin {
-            Origin::Line(line) => Place::Text {
+        let location = |origin| match origin {
+            Origin::Line(line) => Location::Text {
                 path: self.path.map(PathBuf::from),
                 line,
                 column: None,
             },
-            Origin::Override(number) => Place::Override(
+            Origin::Override(number) => Location::Override(
                 self.overrides
                     .get(number)
                     .map_or(String::new(), |(key, value)| {
@@ -76,7 +76,7 @@ impl<'a> Problems<'a> {
         found
             .into_iter()
             .map(|(origin, key, message)| Problem {
-                place: place(origin),
+                location: location(origin),
                 key,
                 message,
             })
