@@ -13,7 +13,8 @@ use super::{RunError, RunOptions};
 use crate::build_identity::BuildIdentity;
 use crate::output::checkpoint::Header;
 use crate::output::{
-    Checkpoint, Collection, FrameSeries, HistoryWriter, OutputError, Place, RunDirectory, RunRecord,
+    Checkpoint, Collection, Destination, FrameSeries, HistoryWriter, OutputError, RunDirectory,
+    RunRecord,
 };
 use crate::scene::Scene;
 use crate::step::World;
@@ -55,7 +56,7 @@ struct Found {
 /// has been changed on the disk if this is refused.
 pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunError> {
     let out = &options.out;
-    let place = Place::look(out)?;
+    let destination = Destination::look(out)?;
     let found = match &options.resume {
         None => None,
         Some(Resume::From(path)) => Some(Found {
@@ -68,17 +69,17 @@ pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunErr
             None => return Err(OutputError::NoCheckpoint { path: out.clone() }.into()),
             found => found,
         },
-        Some(Resume::Auto) if place.holds_run() => newest(out, world)?,
+        Some(Resume::Auto) if destination.holds_run() => newest(out, world)?,
         Some(Resume::Auto) => None,
     };
     let found = match found {
-        Some(found) if found.in_place => return go_on(place, found, options, world),
+        Some(found) if found.in_place => return go_on(destination, found, options, world),
         found => found,
     };
     let again = options.resume == Some(Resume::Auto) && is_unfinished(out, world);
     let directory = match options.overwrite || again {
-        true => place.overwrite()?,
-        false => place.create()?,
+        true => destination.overwrite()?,
+        false => destination.create()?,
     };
     let mut notices = directory.notices().to_vec();
     notices.extend(found.as_ref().and_then(other_build));
@@ -92,7 +93,7 @@ pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunErr
 
 /// Opens the directory of a run to go on with it.
 fn go_on(
-    place: Place,
+    destination: Destination,
     found: Found,
     options: &RunOptions,
     world: &World,
@@ -104,7 +105,7 @@ fn go_on(
     if world.scene().output.frames {
         Collection::read(&out.join(FrameSeries::COLLECTION))?;
     }
-    let directory = place.reopen()?;
+    let directory = destination.reopen()?;
     let mut notices = directory.notices().to_vec();
     notices.extend((found.damage.as_ref()).map(|damage| {
         let instead = found.path.shown();
