@@ -81,6 +81,40 @@ mod tests {
     }
 
     #[test]
+    fn every_key_that_is_set_to_its_default_in_vain_is_told_and_not_echoed() {
+        let cloth = "[[cloth]]\ngrid = { size = 1, vertices = 20 }\n\
+                     material = { density = 0.15, stretch = 1000, bending = 1e-5 }\n";
+        for (key, rest) in [
+            ("air.density", "[air]\ndensity = 1.204"),
+            ("air.wind", "[air]\nwind = [0, 0, 0]"),
+            ("time.strain_change", "[time]\nstrain_change = 0.1"),
+            (
+                "solver.newton_tolerance",
+                "[solver]\nnewton_tolerance = 1e-4",
+            ),
+            (
+                "contact.self_friction",
+                "[contact]\nself_collision = false\nself_friction = 0.3",
+            ),
+            (
+                "contact.culling",
+                "[contact]\nself_collision = false\nculling = \"smooth\"",
+            ),
+        ] {
+            let scene = Scene::parse(&format!("{cloth}{rest}"), None, &[]).unwrap();
+            let told = scene.idle_keys();
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert!(
+                told[0].starts_with(&format!("{key} has no effect: ")),
+                "{}",
+                told[0]
+            );
+            let echo = Scene::parse(&scene.echo(), None, &[]).unwrap();
+            assert_eq!(echo.idle_keys(), [""; 0], "{key}");
+        }
+    }
+
+    #[test]
     fn keys_that_act_only_with_another_are_told() {
         let none = Vec::<String>::new();
         for (table, other, key) in [
