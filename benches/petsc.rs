@@ -57,7 +57,7 @@ const SUMS: u32 = 100;
 const ROUNDS: usize = 3;
 
 /// Bytes of vectors that an iteration moves for a vertex: one read and one written by the product, which has the inverted blocks read too, in
-/// short numbers; and one pass over three, of which two are written, with these blocks and, at every second iteration, x. The scalar
+/// single precision; and one pass over three, of which two are written, with these blocks and, at every second iteration, x. The scalar
 /// products find theirs in the cache.
 const VECTOR_BYTES: usize = 48 + 24 + 5 * 24 + 24 + 48 / 2;
 

@@ -117,13 +117,22 @@ impl TestPrices {
 
     /// The prices on a machine that is slower by this factor.
     #[must_use]
-    pub fn times(self, factor: f64) -> Self {
-        Self {
-            volumes: self.volumes * factor,
-            leaf: self.leaf * factor,
-            near: self.near * factor,
-            contact: self.contact * factor,
+    pub fn times(mut self, factor: f64) -> Self {
+        for price in self.all_mut() {
+            *price *= factor;
         }
+        self
+    }
+
+    /// All prices, in the order of [`Counts`].
+    fn all_mut(&mut self) -> [&mut f64; size_of::<Self>() / size_of::<f64>()] {
+        let Self {
+            volumes,
+            leaf,
+            near,
+            contact,
+        } = self;
+        [volumes, leaf, near, contact]
     }
 
     /// Finds the prices that explain the measured times (ns) of tasks best. The second result is
@@ -147,14 +156,7 @@ impl TestPrices {
         if explained > 0.0 {
             // The sum of all times is kept, however much single tasks differ.
             let scale = total / explained;
-            for price in [
-                &mut prices.volumes,
-                &mut prices.leaf,
-                &mut prices.near,
-                &mut prices.contact,
-            ] {
-                *price *= scale;
-            }
+            prices = prices.times(scale);
         }
         let off = tasks
             .iter()
@@ -211,60 +213,39 @@ impl Prices {
         self.all_mut().map(|price| *price).to_vec()
     }
 
-    fn all_mut(&mut self) -> [&mut f64; 28] {
-        let Self {
-            cloth,
-            body,
-            target,
-            corner,
-            begin,
-            vertex,
-            way,
-            measure,
-            node,
-            touched,
-            gradient,
-            separation,
-            contact,
-            forecast,
-            shift,
-            assemble,
-            product,
-            coarse_factor,
-            coarse_solve,
-            row,
-            respond,
-            share,
-        } = self;
+    /// All prices. Their number is that of the numbers in the structure, so none can be forgotten.
+    fn all_mut(&mut self) -> [&mut f64; size_of::<Self>() / size_of::<f64>()] {
+        let [cloth_volumes, cloth_leaf, cloth_near, cloth_contact] = self.cloth.all_mut();
+        let [body_volumes, body_leaf, body_near, body_contact] = self.body.all_mut();
         [
-            &mut cloth.volumes,
-            &mut cloth.leaf,
-            &mut cloth.near,
-            &mut cloth.contact,
-            &mut body.volumes,
-            &mut body.leaf,
-            &mut body.near,
-            &mut body.contact,
-            target,
-            corner,
-            begin,
-            vertex,
-            way,
-            measure,
-            node,
-            touched,
-            gradient,
-            separation,
-            contact,
-            forecast,
-            shift,
-            assemble,
-            product,
-            coarse_factor,
-            coarse_solve,
-            row,
-            respond,
-            share,
+            cloth_volumes,
+            cloth_leaf,
+            cloth_near,
+            cloth_contact,
+            body_volumes,
+            body_leaf,
+            body_near,
+            body_contact,
+            &mut self.target,
+            &mut self.corner,
+            &mut self.begin,
+            &mut self.vertex,
+            &mut self.way,
+            &mut self.measure,
+            &mut self.node,
+            &mut self.touched,
+            &mut self.gradient,
+            &mut self.separation,
+            &mut self.contact,
+            &mut self.forecast,
+            &mut self.shift,
+            &mut self.assemble,
+            &mut self.product,
+            &mut self.coarse_factor,
+            &mut self.coarse_solve,
+            &mut self.row,
+            &mut self.respond,
+            &mut self.share,
         ]
     }
 
@@ -284,48 +265,13 @@ impl Prices {
     /// The median of several, price by price: a machine without its occasional disturbances.
     #[must_use]
     pub fn median(all: &[Self]) -> Self {
-        let of = |price: fn(&Self) -> f64| {
-            let mut values: Vec<f64> = all.iter().map(price).collect();
+        let mut median = Self::default();
+        for (index, price) in median.all_mut().into_iter().enumerate() {
+            let mut values: Vec<f64> = all.iter().map(|prices| prices.all()[index]).collect();
             values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).copied().unwrap_or_default()
-        };
-        let tests = |kind: fn(&Self) -> TestPrices| {
-            let of = |price: fn(&TestPrices) -> f64| {
-                let mut values: Vec<f64> = all.iter().map(|p| price(&kind(p))).collect();
-                values.sort_by(f64::total_cmp);
-                values.get(values.len() / 2).copied().unwrap_or_default()
-            };
-            TestPrices {
-                volumes: of(|p| p.volumes),
-                leaf: of(|p| p.leaf),
-                near: of(|p| p.near),
-                contact: of(|p| p.contact),
-            }
-        };
-        Self {
-            cloth: tests(|p| p.cloth),
-            body: tests(|p| p.body),
-            target: of(|p| p.target),
-            corner: of(|p| p.corner),
-            begin: of(|p| p.begin),
-            vertex: of(|p| p.vertex),
-            way: of(|p| p.way),
-            measure: of(|p| p.measure),
-            node: of(|p| p.node),
-            touched: of(|p| p.touched),
-            gradient: of(|p| p.gradient),
-            separation: of(|p| p.separation),
-            contact: of(|p| p.contact),
-            forecast: of(|p| p.forecast),
-            shift: of(|p| p.shift),
-            assemble: of(|p| p.assemble),
-            product: of(|p| p.product),
-            coarse_factor: of(|p| p.coarse_factor),
-            coarse_solve: of(|p| p.coarse_solve),
-            row: of(|p| p.row),
-            respond: of(|p| p.respond),
-            share: of(|p| p.share),
+            *price = values.get(values.len() / 2).copied().unwrap_or_default();
         }
+        median
     }
 }
 

@@ -1,7 +1,8 @@
 //! Regular files: opened without waiting, and read up to a limit.
 //!
-//! A pipe without a writer keeps whoever opens it waiting for ever, a device may never end, and what either holds is gone
-//! once it was read, while scenes, meshes and states are read more than once and by several ranks.
+//! A pipe without a writer keeps whoever opens it waiting for ever, a device may never end, and
+//! what either holds is gone once it was read, while scenes, meshes and states are read more than
+//! once and by several ranks.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read as _};
@@ -29,7 +30,8 @@ const DIRECTORY: &str = "a directory";
 /// What the system says, and [`NotRegular`] in an error of the kind [`ErrorKind::InvalidInput`], or
 /// [`ErrorKind::IsADirectory`] of a directory.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // To open some devices has effects: the first look is before that. The second one is at what was opened.
+    // To open some devices has effects: the first look is before that. The second one is at what
+    // was opened.
     check(&fs::metadata(path)?)?;
     let mut options = File::options();
     options.read(true);

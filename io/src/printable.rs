@@ -1,12 +1,13 @@
 //! Text from outside as it may be shown: on a terminal, in a page, in a table.
 //!
-//! A path, a title or a cell of a file may hold characters that move a terminal's cursor, turn the direction of writing, or
-//! are not seen at all. Shown are they as escapes, as in `\u{1b}`, so that a reader sees that they are there. There are two ways:
+//! A path, a title or a cell of a file may hold characters that move a terminal's cursor, turn the
+//! direction of writing, or are not seen at all. They are shown as escapes, as in `\u{1b}`, so that
+//! a reader sees that they are there. There are two ways:
 //!
-//! - [`Show::shown`] is for a single name or text within a message: line ends are escapes too, so that it cannot pass for
-//!   a line of ours. Bytes of paths that are no UTF-8 are shown as `\xff`.
-//! - [`Printable`] is for a whole message on its way out of the program: lines of ours stay lines. It is the last look at
-//!   everything, whatever was forgotten before.
+//! - [`Show::shown`] is for a single name or text within a message: line ends are escapes too, so
+//!   that it cannot pass for a line of ours. Bytes of paths that are no UTF-8 are shown as `\xff`.
+//! - [`Printable`] is for a whole message on its way out of the program: lines of ours stay lines.
+//!   It is the last look at everything, whatever was forgotten before.
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
@@ -27,7 +28,8 @@ impl<T: fmt::Display> fmt::Display for Printable<T> {
     }
 }
 
-/// Text or a path from outside, on one line, with what is not safe to show as escapes. Width and precision of formats count.
+/// Text or a path from outside, on one line, with what is not safe to show as escapes. Width and
+/// precision of formats count.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a>(&'a [u8]);
 
@@ -128,7 +130,8 @@ pub(crate) fn is_safe(letter: char, before: char) -> bool {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}' => {
             false
         }
-        // What joins letters, or chooses among the pictures of one: many scripts need that. Beside ASCII it only hides.
+        // What joins letters, or chooses among the pictures of one: many scripts need that. Beside
+        // ASCII it only hides.
         '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
             !before.is_ascii() && is_seen(before)
         }

@@ -1,4 +1,5 @@
-//! Words of commands that a report suggests, quoted so that any POSIX shell takes each as one word and as what it was.
+//! Words of commands that a report suggests, quoted so that any POSIX shell takes each as one word
+//! and as what it was.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -8,8 +9,9 @@ use crate::printable::is_safe;
 
 /// A word as a POSIX shell takes it.
 ///
-/// What is safe to show stands between single quotes where it has to. A word with other characters, which must reach no terminal as
-/// they are, is made by `printf` when the command runs: `"$(printf 'a\033b')"`.
+/// A word that is safe to show stands between single quotes where it has to. A word with other
+/// characters, which must reach no terminal as they are, is made by `printf` when the command runs:
+/// `"$(printf 'a\033b')"`.
 #[must_use]
 pub fn shell_word(word: &OsStr) -> String {
     let bytes = word.as_encoded_bytes();
@@ -42,7 +44,8 @@ pub fn shell_path(path: &Path) -> String {
     }
 }
 
-/// A word that `printf` makes. Shells take line ends at the end of what a command prints away: these follow in quotes.
+/// A word that `printf` makes. Shells take line ends at the end of what a command prints away:
+/// these follow in quotes.
 fn printed(bytes: &[u8]) -> String {
     let ends = bytes
         .iter()

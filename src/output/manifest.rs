@@ -18,11 +18,13 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use weft_io::{PARTIAL, unpredictable};
+
 use super::OutputError;
 use super::checkpoint;
 use super::directory::RunDirectory;
 use super::plain::read_plain;
-use super::whole::{PARTIAL, replace, unpredictable};
+use super::whole::replace;
 
 /// The folders in which a run has files.
 pub(super) const FOLDERS: [&str; 3] = ["frames", "pictures", "trace"];

@@ -18,7 +18,10 @@
 //! Not here: traces, and what is printed at the end ([`crate::diagnostics`]).
 
 pub mod checkpoint;
+mod destination;
 mod directory;
+#[cfg(test)]
+mod directory_tests;
 mod error;
 mod frame_audit;
 mod frames;
@@ -38,7 +41,8 @@ mod vtp_read;
 mod whole;
 
 pub use checkpoint::Checkpoint;
-pub use directory::{Place, RunDirectory};
+pub use destination::Destination;
+pub use directory::RunDirectory;
 pub use error::OutputError;
 pub use frame_audit::{AuditedFrame, CrossedBody, CrossingFrame, FrameAudit};
 pub use frames::{Frame, FrameSeries};

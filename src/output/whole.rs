@@ -1,19 +1,17 @@
 //! Files that appear whole: written under a temporary name beside their place, synced, then renamed
 //! into it.
 //!
-//! A temporary file is made exclusively and under a name that nobody can predict. So nothing that
-//! is there is written to, and no link that somebody has put there is followed.
+//! Temporary files are those of [`weft_io::temporary`]: nothing that is there is written to, and no
+//! link that somebody has put there is followed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use tempfile::{Builder, NamedTempFile};
+use tempfile::NamedTempFile;
+use weft_io::{folder_of, temporary, temporary_beside};
 
 use super::OutputError;
-
-/// Ends the names of temporary files.
-pub(super) const PARTIAL: &str = ".partial";
 
 /// Writes a file that somebody has named: under a temporary name beside it, which is then renamed
 /// into place.
@@ -34,53 +32,33 @@ pub fn write_whole(
             fill(&mut through)?;
             return through.flush();
         }
-        let name = place.file_name().unwrap_or_default().to_string_lossy();
-        let prefix = format!(".{name}.{}-", unpredictable()?);
-        replace(&place, &prefix, fill).map(drop)
+        fill_and_rename(temporary_beside(&place)?, &place, fill).map(drop)
     };
     attempt().map_err(OutputError::write(path))
 }
 
 /// Writes a temporary file whose name begins so and renames it to `place`, where it takes the place
-/// of a file or a link. Answers the file, open at its end. On failure the temporary file is
+/// of a file or a link. The result is the file, open at its end. On failure the temporary file is
 /// removed.
 pub(super) fn replace(
     place: &Path,
     prefix: &str,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<File> {
-    let temporary = temporary(folder_of(place), prefix)?;
+    fill_and_rename(temporary(folder_of(place), prefix)?, place, fill)
+}
+
+fn fill_and_rename(
+    temporary: NamedTempFile,
+    place: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<File> {
     let mut out = BufWriter::new(temporary.as_file());
     fill(&mut out)?;
     out.flush()?;
     drop(out);
     temporary.as_file().sync_all()?;
     temporary.persist(place).map_err(|error| error.error)
-}
-
-/// Makes a temporary file whose name begins so, exclusively. It is removed when it is dropped.
-pub(super) fn temporary(folder: &Path, prefix: &str) -> io::Result<NamedTempFile> {
-    let mut builder = Builder::new();
-    builder.prefix(prefix).suffix(PARTIAL);
-    // Appending, so that a file which has been cut to its whole lines goes on behind them.
-    builder.make_in(folder, |path| {
-        File::options().append(true).create_new(true).open(path)
-    })
-}
-
-/// Sixteen hexadecimal digits from the system's source of randomness.
-pub(super) fn unpredictable() -> io::Result<String> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(io::Error::from)?;
-    Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
-}
-
-/// The folder of a file, also of one that is named without one.
-pub(super) fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    }
 }
 
 /// Brings the names in a folder to the disk. A file system that does not sync folders is no error.

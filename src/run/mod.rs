@@ -1,18 +1,22 @@
 //! A whole run: ranks take steps together, rank 0 writes what comes of it.
 //!
-//! This is the driver: it chooses how ranks talk, reads clocks, and gathers what the outputs need. All that
-//! decides the trajectory is below it, in [`crate::step`].
+//! This is the driver: it chooses how ranks talk, reads clocks, and gathers what the outputs need.
+//! All that decides the trajectory is below it, in [`crate::step`].
 
 mod alike;
 mod between;
 mod cuts;
+mod error;
 mod modelled;
+mod options;
+mod outputs;
 mod outset;
 mod pace;
 mod pictures;
 mod profile;
 mod recording;
 mod reports;
+mod result;
 mod resume;
 mod stop;
 mod summary;
@@ -20,348 +24,50 @@ mod tracing;
 mod waits;
 mod writer;
 
-use std::io::{self, Write as _};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
-use weft_io::{Printable, Show as _};
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
-use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
+use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
-use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, thread_time, wire};
-use weft_study::record::RecordError;
-use weft_study::shape::ShapeError;
+use weft_runtime::{ScopeOptions, ScopeReport, thread_time, wire};
 
 pub use self::alike::{Differences, Given, compare};
 use self::between::{BETWEEN, Between, Watch};
 pub use self::cuts::Cuts;
+pub use self::error::RunError;
 pub use self::modelled::{ModelledStep, by_pass, run_modelled};
+pub use self::options::{Audit, Begun, Driver, RunOptions, Show};
+pub use self::outputs::note_failure;
+use self::outputs::{Start, begin, conclude};
 pub use self::outset::uneven;
 use self::pace::{Decision, End, Pace};
 use self::pictures::Pictures;
 use self::recording::Recorder;
 pub use self::recording::{RECORD_FILE, last_restart};
 use self::reports::{RankStep, Reports};
+pub use self::result::RunSummary;
+use self::result::{Last, RankTotals};
 pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
-use self::summary::{STRAIN_SLACK, UNCROSS_BODIES, complete, partition_record, record, summarise};
+use self::summary::STRAIN_SLACK;
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
-use crate::diagnostics::{Balance, PhaseTable};
-use crate::output::{
-    Checkpoint, FrameAudit, HistoryMark, OutputError, RankRecord, RunDirectory, RunRecord,
-    StateHash,
-};
 use crate::scene::Scene;
-use crate::step::{PHASES, Simulation, State, StepError, Stops, World, WorldError};
+use crate::step::{PHASES, Simulation, State, Stops, World};
 
 /// Stack of a rank in virtual time in bytes; only what is used takes memory.
 const VIRTUAL_STACK: usize = 4 << 20;
 
-/// How ranks talk to each other.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Driver {
-    /// One rank alone.
-    Solo,
-    /// Every rank a thread of this process.
-    Threads,
-    /// Ranks in virtual time, on a modelled network; computation costs what it takes here.
-    Virtual(Network),
-    /// Every rank a process that calls [`run_rank`].
-    Mpi,
-}
-
-impl Driver {
-    /// Its name in records and on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Solo => "solo",
-            Self::Threads => "threads",
-            Self::Virtual(_) => "virtual",
-            Self::Mpi => "mpi",
-        }
-    }
-}
-
-/// What a run is told beside its scene.
-#[derive(Clone, Debug)]
-pub struct RunOptions {
-    /// Number of ranks.
-    pub ranks: usize,
-    /// Workers per rank.
-    pub threads: usize,
-    /// Whether a thread of each rank beside its workers does nothing but messages.
-    pub progress_thread: bool,
-    /// How ranks talk.
-    pub driver: Driver,
-    /// Steps to take, counted from time 0, if not as many as the scene says.
-    pub steps: Option<u64>,
-    /// Directory that receives the outputs.
-    pub out: PathBuf,
-    /// What to go on from, if not from the start.
-    pub resume: Option<Resume>,
-    /// Whether a run that is in the directory is replaced, if it is not gone on with: else it is
-    /// refused.
-    pub overwrite: bool,
-    /// Asks to stop early.
-    pub stop: Stop,
-    /// Steps to trace.
-    pub trace: Option<TraceSteps>,
-    /// Whether to record shape and cost of tests, and of which steps if not of the last.
-    pub record: Option<Option<TraceSteps>>,
-    /// Whether frames are looked at for cloth that crosses itself or bodies.
-    pub audit: Option<Audit>,
-    /// How to show progress: a bar, lines, or nothing.
-    pub progress: Show,
-    /// The command line, for the record.
-    pub command: Vec<String>,
-    /// The host of each rank; if there are none, all are here.
-    pub hosts: Vec<String>,
-    /// What the MPI library says about itself, if there is one.
-    pub mpi: Option<String>,
-    /// What has been begun, for [`note_failure`].
-    pub begun: Begun,
-}
-
-/// The outputs that a process has begun, of a run whose ranks were started by somebody else. Clones
-/// know the same.
-#[derive(Clone, Debug, Default)]
-pub struct Begun(Arc<Mutex<Option<(RunDirectory, RunRecord)>>>);
-
-impl Begun {
-    fn set(&self, begun: Option<(RunDirectory, RunRecord)>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = begun;
-    }
-}
-
-/// What is done about cloth that crosses itself or a body in a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audit {
-    /// It is told.
-    Count,
-    /// The run counts as failed.
-    Strict,
-}
-
-/// How progress is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
-    /// A bar with the time left.
-    Bar,
-    /// Some plain lines.
-    Lines,
-    /// Nothing.
-    Nothing,
-}
-
-/// What came of a run.
-#[derive(Clone, Debug)]
-pub struct RunSummary {
-    /// Hash of the last state; does not depend on ranks, workers or schedule.
-    pub hash: StateHash,
-    /// Steps taken.
-    pub steps: u64,
-    /// Cloth vertices.
-    pub vertices: usize,
-    /// Time of the ranks' loop, slowest rank.
-    pub loop_time: Duration,
-    /// Where the time went.
-    pub phases: PhaseTable,
-    /// How tests were shared.
-    pub balance: Balance,
-    /// What each rank did, by rank.
-    pub ranks: Vec<RankRecord>,
-    /// Frames written.
-    pub frames: usize,
-    /// Deepest vertex inside a body in any frame, in m; negative if none was ever inside. `None` without
-    /// bodies.
-    pub deepest: Option<f64>,
-    /// Largest principal strain of any step.
-    pub strain: f64,
-    /// Pairs of an edge and a triangle of the cloth that cross in the last state.
-    pub crossings: usize,
-    /// Those of cloth and bodies.
-    pub pierced: usize,
-    /// How steps were cut.
-    pub cuts: Cuts,
-    /// Why linear solves went no further.
-    pub stops: Stops,
-    /// Limits that the result breaks, each a sentence.
-    pub warnings: Vec<String>,
-    /// The step that the run went on from.
-    pub resumed_from: Option<u64>,
-    /// Why it stopped before its end, if it did; the last state is then in a checkpoint.
-    pub stopped: Option<Cause>,
-    /// What was found in frames, if they were looked at.
-    pub audit: Option<FrameAudit>,
-    /// What came of tracing, if it was asked for.
-    pub trace: Option<TraceSummary>,
-    /// Why not all of that could be written at the end, as to a full disk; all else is told all the same.
-    pub unwritten: Option<String>,
-}
-
-/// Why a run ended early.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// The scene cannot be simulated.
-    #[error(transparent)]
-    World(#[from] WorldError),
-    /// A step failed.
-    #[error(transparent)]
-    Step(#[from] StepError),
-    /// A file could not be written.
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    /// A checkpoint of another scene.
-    #[error("cannot go on from {}, a state of another scene: {}", path.shown(), what.shown())]
-    OtherScene {
-        /// The checkpoint.
-        path: PathBuf,
-        /// What differs.
-        what: String,
-    },
-    /// Ranks could not be run.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    /// Messages failed.
-    #[error(transparent)]
-    Comm(#[from] CommError),
-    /// A record could not be written.
-    #[error(transparent)]
-    RecordFile(#[from] RecordError),
-    /// A step does not fit into a record.
-    #[error("the step cannot be recorded: {0}")]
-    Record(ShapeError),
-    /// Several ranks are to be recorded.
-    #[error(
-        "a run is recorded on one rank, and studied on any number: use --ranks 1 with --record, and then \
-         `weft study` with --ranks"
-    )]
-    RecordRanks,
-    /// One rank cannot be several.
-    #[error("one rank alone cannot be {0} ranks; leave out `--comm solo` or `--ranks`")]
-    SoloRanks(usize),
-    /// Steps to trace that the run does not take.
-    #[error("there is no step {from} to trace or record: the run ends with step {steps}")]
-    NothingToTrace {
-        /// The first step to trace.
-        from: u64,
-        /// The last step of the run.
-        steps: u64,
-    },
-    /// Ranks were given different options, scenes or meshes.
-    #[error(transparent)]
-    Differ(#[from] Differences),
-    /// This function starts all ranks, but those of MPI are started by its launcher.
-    #[error("ranks that are MPI processes are started by mpirun or srun")]
-    NotHere,
-}
-
-impl RunSummary {
-    /// What is wrong with a run that went well but for its audit, if it was to be strict.
-    #[must_use]
-    pub fn audit_failure(&self, options: &RunOptions) -> Option<String> {
-        let audit = (self.audit.as_ref()).filter(|_| options.audit == Some(Audit::Strict))?;
-        let advice = if audit.has_crossed_bodies() {
-            UNCROSS_BODIES
-        } else {
-            "take a shorter time.step or a larger contact.thickness"
-        };
-        (!audit.crossing.is_empty()).then(|| format!("{audit}; {advice}"))
-    }
-}
-
-impl RunError {
-    /// The exit code of the command.
-    #[must_use]
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::SoloRanks(_)
-            | Self::NothingToTrace { .. }
-            | Self::RecordRanks
-            | Self::NotHere => 2,
-            Self::Differ(differences) if differences.of_options() => 2,
-            Self::Differ(_)
-            | Self::World(_)
-            | Self::OtherScene { .. }
-            | Self::Step(StepError::Partition(_)) => 3,
-            // A task that panicked is an error in the program.
-            Self::Step(StepError::Detect {
-                source: ScopeError::Task(_),
-                ..
-            }) => 101,
-            Self::Step(_) => 4,
-            Self::Record(_) | Self::Comm(CommError::Unsendable { .. }) => 4,
-            Self::Output(_) | Self::RecordFile(_) => 5,
-            Self::Launch(
-                LaunchError::NoRanks | LaunchError::Options(_) | LaunchError::TooMany { .. },
-            ) => 2,
-            Self::Launch(LaunchError::Panicked { .. }) | Self::Comm(_) => 101,
-        }
-    }
-
-    /// Whether this only says that another rank failed.
-    #[must_use]
-    pub fn is_echo(&self) -> bool {
-        match self {
-            Self::Step(error) => error.is_echo(),
-            Self::Comm(CommError::Aborted { .. } | CommError::Left { .. }) => true,
-            _ => false,
-        }
-    }
-}
-
-/// What a rank reports of the whole run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct RankTotals {
-    times: [Duration; PHASES.len()],
-    /// Of what is done between steps.
-    between: [Duration; BETWEEN.len()],
-    scope: ScopeReport,
-    /// In which patches were made ready outside of tasks.
-    early: Duration,
-    /// For messages in steps, outside of scopes.
-    waited: Duration,
-    loop_time: Duration,
-    cuts: Cuts,
-    stops: Stops,
-    stopped: Option<Cause>,
-    last: Option<Last>,
-    trace: Option<TraceSummary>,
-    /// What a record lacks, on rank 0.
-    unrecorded: Option<String>,
-}
-
-/// What rank 0 keeps of the end.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Last {
-    history: HistoryMark,
-    hash: StateHash,
-    steps: u64,
-    crossings: usize,
-    /// Of cloth and bodies.
-    pierced: usize,
-    audit: Option<FrameAudit>,
-    frames: usize,
-    deepest: f64,
-    strain: f64,
-    beyond_limit: f64,
-    /// How strain came to be beyond a limit.
-    breach: Option<String>,
-}
-
 /// Simulates a scene from start to end.
 ///
 /// # Errors
-/// The first thing that went wrong on any rank. The record in the output directory then says so too.
+/// The first thing that went wrong on any rank. The record in the output directory then says so
+/// too.
 pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> {
     if options.driver == Driver::Solo && options.ranks != 1 {
         return Err(RunError::SoloRanks(options.ranks));
@@ -387,47 +93,15 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
     }
 }
 
-/// Writes what came of a run: what was measured first, so that it is not lost if there is no room for traces.
-fn conclude(
-    world: &World,
-    options: &RunOptions,
-    start: &Start,
-    mut record: RunRecord,
-    ended: Ended,
-) -> RunSummary {
-    let mut summary = summarise(world, options, start, &ended.ranks);
-    complete(&mut record, &summary, options);
-    let last = ended.ranks.iter().find_map(|rank| rank.last.as_ref());
-    record.history = last.map(|last| last.history.clone());
-    let write = |record: &mut RunRecord| {
-        if let Some(traces) = ended.traces {
-            let exit = record.exit.take();
-            record.write(&start.directory)?;
-            record.exit = exit;
-            traces.write(&start.directory, record)?;
-        }
-        record.write(&start.directory)
-    };
-    if let Err(error) = write(&mut record) {
-        let message = error.to_string();
-        if record.exit == Some(0) {
-            record.fail(RunError::Output(error).exit_code(), message.clone());
-        }
-        // If that cannot be written either, the message has to do.
-        drop(record.write(&start.directory));
-        summary.unwritten = Some(message);
-    }
-    summary
-}
-
-/// Takes this rank's part in a run whose ranks were started by somebody else; rank 0 gets the summary.
+/// Takes this rank's part in a run whose ranks were started by somebody else; rank 0 gets the
+/// summary.
 ///
-/// Collective: every rank calls it, with a world built from the same scene and with the same options, which they
-/// compare first. Rank 0 writes the outputs.
+/// Collective: every rank calls it, with a world built from the same scene and with the same
+/// options, which they compare first. Rank 0 writes the outputs.
 ///
 /// # Errors
-/// What went wrong on this rank, or that another failed ([`RunError::is_echo`]). The record in the output
-/// directory does not say so yet; see [`note_failure`].
+/// What went wrong on this rank, or that another failed ([`RunError::is_echo`]). The record in the
+/// output directory does not say so yet; see [`note_failure`].
 pub fn run_rank(
     world: &World,
     options: &RunOptions,
@@ -498,77 +172,6 @@ fn check_trace(scene: &Scene, options: &RunOptions) -> Result<(), RunError> {
     }
 }
 
-/// Writes into the record of the run that [`run_rank`] has begun here with these options that it
-/// has failed. If none was begun, as where the directory of another run was refused, nothing is
-/// written.
-///
-/// # Errors
-/// It cannot be written.
-pub fn note_failure(options: &RunOptions, exit: u8, message: &str) -> Result<(), OutputError> {
-    let begun = options.begun.0.lock();
-    let begun = begun.unwrap_or_else(PoisonError::into_inner).clone();
-    begun.map_or(Ok(()), |(directory, mut record)| {
-        record.fail(exit, message);
-        record.history = None;
-        record.write(&directory)
-    })
-}
-
-/// What rank 0 begins with.
-struct Start {
-    directory: RunDirectory,
-    /// The state to go on from.
-    checkpoint: Option<Checkpoint>,
-    /// Whether the outputs of an earlier run in the directory are continued.
-    in_place: bool,
-    /// What is to be known of the scene, and of what the run goes on from, before there is a
-    /// result.
-    cautions: Vec<String>,
-}
-
-/// Opens the outputs: what is written before the first step.
-fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunError> {
-    let quality = partition_record(world, options.ranks)?;
-    let opened = resume::open(options, world)?;
-    let start = Start {
-        directory: opened.directory,
-        checkpoint: opened.checkpoint,
-        in_place: opened.in_place,
-        cautions: opened.notices.into_iter().chain(world.cautions()).collect(),
-    };
-    let vertices = world.model().masses().len();
-    let uneven = uneven(
-        options.ranks as u64,
-        vertices,
-        quality.patches,
-        quality.imbalance,
-    );
-    let mut record = record(world.scene(), options, quality);
-    let header = start.checkpoint.as_ref().map(|c| &c.header);
-    record.resumed_from = header.map(|header| header.step);
-    let header = header.filter(|_| start.in_place);
-    record.history = header.and_then(|header| header.history.clone());
-    record.warnings.clone_from(&start.cautions);
-    record.write(&start.directory)?;
-    if options.progress != Show::Nothing {
-        for caution in &start.cautions {
-            // There is nobody else to tell.
-            drop(writeln!(io::stderr(), "warning: {}", Printable(caution)));
-        }
-        let overshoot = match options.steps {
-            None => world.scene().time.overshoot(),
-            Some(_) => None,
-        };
-        for sizes in world.sizes() {
-            drop(writeln!(io::stderr(), "note: {sizes}"));
-        }
-        for note in uneven.into_iter().chain(overshoot) {
-            drop(writeln!(io::stderr(), "note: {}", Printable(&note)));
-        }
-    }
-    Ok((start, record))
-}
-
 /// What rank 0 has in the end; others have nothing.
 #[derive(Debug, Default)]
 struct Ended {
@@ -617,7 +220,8 @@ fn run_ranks(world: &World, options: &RunOptions, start: &Start) -> Result<Ended
     failure.map_or(Ok(ended), Err)
 }
 
-/// The life of one rank. Rank 0, which writes, gets the totals of all ranks, and what they recorded.
+/// The life of one rank. Rank 0, which writes, gets the totals of all ranks, and what they
+/// recorded.
 fn rank_loop(
     world: &World,
     options: &RunOptions,
@@ -677,7 +281,8 @@ fn rank_loop(
         if let Some(writer) = writer {
             writer.frame(simulation)?;
         }
-        // Others wait for the one that writes here, and not in the next step, where it would look like a rank that is slow.
+        // Others wait for the one that writes here, and not in the next step, where it would look
+        // like a rank that is slow.
         comm.barrier()?;
         watch.lap(Between::Frames, comm);
         Ok::<(), RunError>(())
@@ -805,7 +410,8 @@ fn decided(heard: &[Vec<u8>], is_last: bool) -> Result<Decision, CommError> {
     ))
 }
 
-/// Keeps the state before a step that all ranks have failed to take, if it is `whole`, to go on from with other settings. Collective.
+/// Keeps the state before a step that all ranks have failed to take, if it is `whole`, to go on
+/// from with other settings. Collective.
 fn keep_after_failure(
     simulation: &Simulation<'_>,
     whole: bool,

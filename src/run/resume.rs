@@ -1,7 +1,8 @@
 //! Going on from a checkpoint: which one, and whether it is one of this scene.
 //!
-//! What a scene says of how exactly equations are solved and in which parts steps may be taken ([`EXACTNESS`]) may have changed: a run that failed for it
-//! has to be helped. The trajectory is another one from there on, and the record says so.
+//! What a scene says of how exactly equations are solved and in which parts steps may be taken
+//! ([`Scene::exactness_keys`]) may have changed: a run that failed for it has to be helped. The
+//! trajectory is another one from there on, and the record says so.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,8 @@ use super::{RunError, RunOptions};
 use crate::build_identity::BuildIdentity;
 use crate::output::checkpoint::Header;
 use crate::output::{
-    Checkpoint, Collection, FrameSeries, HistoryWriter, OutputError, Place, RunDirectory, RunRecord,
+    Checkpoint, Collection, Destination, FrameSeries, HistoryWriter, OutputError, RunDirectory,
+    RunRecord,
 };
 use crate::scene::Scene;
 use crate::step::World;
@@ -54,7 +56,7 @@ struct Found {
 /// has been changed on the disk if this is refused.
 pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunError> {
     let out = &options.out;
-    let place = Place::look(out)?;
+    let destination = Destination::look(out)?;
     let found = match &options.resume {
         None => None,
         Some(Resume::From(path)) => Some(Found {
@@ -67,17 +69,17 @@ pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunErr
             None => return Err(OutputError::NoCheckpoint { path: out.clone() }.into()),
             found => found,
         },
-        Some(Resume::Auto) if place.holds_run() => newest(out, world)?,
+        Some(Resume::Auto) if destination.holds_run() => newest(out, world)?,
         Some(Resume::Auto) => None,
     };
     let found = match found {
-        Some(found) if found.in_place => return go_on(place, found, options, world),
+        Some(found) if found.in_place => return go_on(destination, found, options, world),
         found => found,
     };
     let again = options.resume == Some(Resume::Auto) && is_unfinished(out, world);
     let directory = match options.overwrite || again {
-        true => place.overwrite()?,
-        false => place.create()?,
+        true => destination.overwrite()?,
+        false => destination.create()?,
     };
     let mut notices = directory.notices().to_vec();
     notices.extend(found.as_ref().and_then(other_build));
@@ -91,7 +93,7 @@ pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunErr
 
 /// Opens the directory of a run to go on with it.
 fn go_on(
-    place: Place,
+    destination: Destination,
     found: Found,
     options: &RunOptions,
     world: &World,
@@ -103,7 +105,7 @@ fn go_on(
     if world.scene().output.frames {
         Collection::read(&out.join(FrameSeries::COLLECTION))?;
     }
-    let directory = place.reopen()?;
+    let directory = destination.reopen()?;
     let mut notices = directory.notices().to_vec();
     notices.extend((found.damage.as_ref()).map(|damage| {
         let instead = found.path.shown();
@@ -256,38 +258,27 @@ fn is_in(path: &Path, directory: &Path) -> bool {
     }
 }
 
-/// Keys, with their tables, that may be others than a checkpoint's.
-const EXACTNESS: [(&str, &str); 6] = [
-    ("[time]", "shortest"),
-    ("[time]", "strain_change"),
-    ("[solver]", "tolerance"),
-    ("[solver]", "max_iterations"),
-    ("[solver]", "newton"),
-    ("[solver]", "newton_tolerance"),
-];
-
-/// The lines of a scene, each with whether it is about [`EXACTNESS`].
-fn lines(scene: &str) -> impl Iterator<Item = (&str, bool)> {
+/// The lines of a scene that is written out that are about some keys, or those that are not. Keys
+/// stand beside the headers of their tables.
+fn part<'a>(scene: &'a str, keys: &[(String, &str)], about: bool) -> Vec<&'a str> {
     let mut table = "";
-    scene.lines().map(move |line| {
+    let is_of_part = |line: &&'a str| {
         if line.starts_with('[') {
             table = line;
         }
         let key = line.split_once('=').map_or("", |(key, _)| key.trim());
-        (line, EXACTNESS.contains(&(table, key)))
-    })
+        let found = keys.iter().any(|(of, name)| of == table && *name == key);
+        found == about
+    };
+    scene.lines().filter(is_of_part).collect()
 }
 
-/// The lines of a scene that are about [`EXACTNESS`], or those that are not.
-fn part(scene: &str, exactness: bool) -> Vec<&str> {
-    let of_part = lines(scene).filter(|(_, of)| *of == exactness);
-    of_part.map(|(line, _)| line).collect()
-}
-
-/// What a scene says of [`EXACTNESS`] that a checkpoint does not, and the other way round, for people; nothing if they are the same.
+/// Tells people what a scene says of exactness that a checkpoint does not, and the other way round;
+/// nothing if they say the same.
 pub(super) fn changed(header: &Header, world: &World) -> Option<String> {
+    let keys = world.scene().exactness_keys();
     let here = world.scene().echo_of_trajectory();
-    let (now, before) = (part(&here, true), part(&header.scene, true));
+    let (now, before) = (part(&here, &keys, true), part(&header.scene, &keys, true));
     let but = |of: &[&str], other: &[&str]| {
         let of: Vec<&str> = of
             .iter()
@@ -313,7 +304,8 @@ pub(super) fn changed(header: &Header, world: &World) -> Option<String> {
 /// Whether a state is one of this world; the error says what differs.
 fn check(header: &Header, world: &World) -> Result<(), String> {
     let here = world.scene().echo_of_trajectory();
-    let (here, there) = (part(&here, false), part(&header.scene, false));
+    let keys = world.scene().exactness_keys();
+    let (here, there) = (part(&here, &keys, false), part(&header.scene, &keys, false));
     if here != there {
         let mut lines = there.into_iter().zip(here);
         return Err(match lines.find(|(there, here)| there != here) {

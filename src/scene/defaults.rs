@@ -1,7 +1,7 @@
-//! What a scene means where it says nothing.
+//! The values that a scene has where it says nothing.
 //!
-//! Only a cloth's shape and its density, stretch and bending (or its fabric) have no default. These values are what
-//! the documentation of the format ([`super::load`]) refers to.
+//! Only a cloth's shape and its density, stretch and bending (or its fabric) have no default. These
+//! values are what the documentation of the format ([`super::load`]) refers to.
 
 use glam::DVec3;
 use weft_runtime::Policy;
@@ -31,7 +31,8 @@ pub const EDGES_PER_RADIUS: f64 = 8.0;
 /// Triangles along the side of a plane.
 pub const EDGES_PER_PLANE: f64 = 32.0;
 
-/// 5 ms steps for 2 s, never cut; where they are, the rule of thumb of a tenth [Bridson 2003 §1.3].
+/// Steps of 5 ms for 2 s, never cut. Where they are cut, the rule of thumb of a tenth holds
+/// [Bridson 2003 §1.3].
 impl Default for Time {
     fn default() -> Self {
         Self {
@@ -45,8 +46,9 @@ impl Default for Time {
 
 impl Material {
     /// Light cotton: 0.15 kg/m², 1000 N/m, 1e-5 N m; a measured areal density, a stretch stiffness
-    /// far below that of cotton (at which gravity strains a square metre by less than a percent),
-    /// a bending rigidity of the order of soft cotton, and the usual limit of strain [Bridson 2003 §1.3].
+    /// far below that of cotton (at which gravity strains a square metre by less than a percent), a
+    /// bending rigidity of the order of soft cotton, and the usual limit of strain [Bridson 2003
+    /// §1.3].
     pub const COTTON: Self = Self {
         density: 0.15,
         membrane: MembraneModel::FiniteElements,
@@ -75,7 +77,7 @@ impl Default for Air {
     }
 }
 
-/// 4 mm, self collision with friction 0.3, at most 100 rounds.
+/// A thickness of 4 mm, self collision with friction 0.3, and at most 100 rounds.
 impl Default for ContactParameters {
     fn default() -> Self {
         Self {
@@ -89,7 +91,8 @@ impl Default for ContactParameters {
     }
 }
 
-/// 1e-6 within 1000 iterations, several levels; implicit Euler, linearised once.
+/// A tolerance of 1e-6 within 1000 iterations, a preconditioner of several levels, and implicit
+/// Euler, linearised once.
 impl Default for Solver {
     fn default() -> Self {
         Self {

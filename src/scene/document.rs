@@ -261,7 +261,8 @@ fn from_toml(value: Spanned<DeValue<'_>>, locate: &Locate<'_>) -> Node {
         DeValue::String(text) => Value::Text(text.into_owned()),
         DeValue::Integer(integer) => i128::from_str_radix(integer.as_str(), integer.radix())
             .map_or(Value::Float(f64::INFINITY), Value::Integer),
-        // The parser has checked the form; an unreadable float becomes one that every check refuses.
+        // The parser has checked the form; an unreadable float becomes one that every check
+        // refuses.
         DeValue::Float(float) => Value::Float(float.as_str().parse().unwrap_or(f64::NAN)),
         DeValue::Boolean(boolean) => Value::Boolean(boolean),
         DeValue::Datetime(_) => Value::Date,

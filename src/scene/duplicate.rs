@@ -1,9 +1,10 @@
-//! Which key a TOML text says twice, and where it said it first; the parser tells only where the second one is.
+//! Finds which key a TOML text says twice, and where it said it first. The parser tells only where
+//! the second one is.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What is said twice.
+/// A key that is said twice.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Duplicate {
     /// The key with the tables around it, or itself alone if these are not known.
@@ -12,9 +13,10 @@ pub(super) struct Duplicate {
     pub(super) first: Option<usize>,
 }
 
-/// Of the key whose second mention stands at `span`; `None` if no key is there.
+/// Finds the key whose second mention stands at `span`; `None` if no key is there.
 ///
-/// The second one is given a name that nothing else has. What then bears its old name beside it is the first one.
+/// The second one is given a name that nothing else has. The key beside it that has its old name is
+/// then the first one.
 pub(super) fn duplicate(text: &str, span: std::ops::Range<usize>) -> Option<Duplicate> {
     let key = bare(text.get(span.clone())?)?;
     let mut stand_in = "x".to_owned();

@@ -1,4 +1,4 @@
-//! What is wrong with a scene, said so that it can be put right.
+//! Errors in a scene, told so that they can be put right.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -48,16 +48,16 @@ impl SceneError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Where it is.
-    pub place: Place,
+    pub location: Location,
     /// The dotted key, empty for a syntax error.
     pub key: String,
-    /// What is wrong and what to do.
+    /// The fault, and what to do about it.
     pub message: String,
 }
 
 /// Where something in a scene was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// In the text.
     Text {
         /// The file, if the text came from one.
@@ -73,7 +73,7 @@ pub enum Place {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.place)?;
+        write!(f, "{}: ", self.location)?;
         if !self.key.is_empty() {
             write!(f, "{}: ", self.key)?;
         }
@@ -81,7 +81,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text { path, line, column } => {

@@ -1,24 +1,25 @@
-//! Fabrics by name: what was measured of cloth that one can buy, as a material.
+//! Fabrics by name: materials with the measurements of cloth that one can buy.
 //!
-//! The measurements are those of \[WOR11\], of ten fabrics, as the authors publish them for their simulator:
-//! stiffness in the plane for six states of strain, stiffness of hinges for three directions and five
-//! curvatures. A [`Material`] is linear and takes the first of each, of cloth that is hardly strained and
-//! hardly bent. Knitted cloth stiffens when it is pulled, by up to ten times; what a material has instead is
-//! its strain limit, which was not measured.
+//! The measurements are those of \[WOR11\], of ten fabrics, as the authors publish them for their
+//! simulator: stiffness in the plane for six states of strain, stiffness of hinges for three
+//! directions and five curvatures. A [`Material`] is linear and takes the first of each, of cloth
+//! that is hardly strained and hardly bent. Knitted cloth stiffens when it is pulled, by up to ten
+//! times; what a material has instead is its strain limit, which was not measured.
 //!
-//! * In the plane, stress is `2c₁₁ ε₁₁ + 2c₁₂ ε₂₂`, `2c₁₂ ε₁₁ + 2c₂₂ ε₂₂` and `c₃₃ γ₁₂`, with entries below zero
-//!   taken for zero: so does the simulator read its numbers. Hence `E₁ = 2(c₁₁ − c₁₂²/c₂₂)`,
-//!   `E₂ = 2(c₂₂ − c₁₂²/c₁₁)`, `ν₁₂ = c₁₂/c₂₂` and the shear modulus `c₃₃`.
-//! * A hinge of length `l` between triangles of the areas `a₁` and `a₂` has the energy
-//!   `k l² θ² / 8(a₁ + a₂)`. A grid of squares halved by diagonals, each of which bends by `θ = κh` at its
-//!   border and not at its diagonal, then has `k κ²/8` for each unit of its area, which is that of a sheet of
-//!   rigidity `k/4`. Hinges along the first axis bend across it, so the rigidity along the first axis is
-//!   measured by those along the second.
+//! * In the plane, stress is `2c₁₁ ε₁₁ + 2c₁₂ ε₂₂`, `2c₁₂ ε₁₁ + 2c₂₂ ε₂₂` and `c₃₃ γ₁₂`, with
+//!   entries below zero taken for zero, as the simulator reads its numbers. Hence `E₁ = 2(c₁₁ −
+//!   c₁₂²/c₂₂)`, `E₂ = 2(c₂₂ − c₁₂²/c₁₁)`, `ν₁₂ = c₁₂/c₂₂` and the shear modulus `c₃₃`.
+//! * A hinge of length `l` between triangles of the areas `a₁` and `a₂` has the energy `k l² θ² /
+//!   8(a₁ + a₂)`. A grid of squares halved by diagonals, each of which bends by `θ = κh` at its
+//!   border and not at its diagonal, then has `k κ²/8` for each unit of its area, which is that of
+//!   a sheet of rigidity `k/4`. Hinges along the first axis bend across it, so the rigidity along
+//!   the first axis is measured by those along the second.
 //!
-//! The tenth, a sweater, is left out: its first stiffness is not positive definite, no linear cloth has it.
+//! The tenth, a sweater, is left out: its first stiffness is not positive definite, and no linear
+//! cloth has such a one.
 //!
-//! * \[WOR11\] Wang, O'Brien, Ramamoorthi: Data-driven elastic models for cloth: modeling and measurement.
-//!   ACM Transactions on Graphics 30(4), 2011.
+//! * \[WOR11\] Wang, O'Brien, Ramamoorthi: Data-driven elastic models for cloth: modeling and
+//!   measurement. ACM Transactions on Graphics 30(4), 2011.
 
 use super::Material;
 
@@ -27,11 +28,11 @@ use super::Material;
 pub struct Fabric {
     /// How scenes call it.
     pub name: &'static str,
-    /// Of what it is made, and for what.
+    /// The fibres that it is made of, and its use.
     pub of: &'static str,
     /// Its name among the measurements.
     pub sample: &'static str,
-    /// kg/m².
+    /// Areal density in kg/m².
     density: f64,
     /// `c₁₁`, `c₁₂`, `c₂₂`, `c₃₃` in N/m.
     stiffness: [f64; 4],
@@ -41,7 +42,7 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Those that have a name in scenes.
+    /// The fabrics that have a name in scenes.
     pub const ALL: [Self; 9] = [
         Self {
             name: "blanket",
@@ -126,8 +127,9 @@ impl Fabric {
         },
     ];
 
-    /// The linear material that is like it while it is hardly strained and hardly bent. Its strain limit was not
-    /// measured; damping and drag, which were not either, are those of [`Material::COTTON`].
+    /// The linear material that is like it while it is hardly strained and hardly bent. Its strain
+    /// limit was not measured; damping and drag, which were not either, are those of
+    /// [`Material::COTTON`].
     #[must_use]
     pub fn material(&self) -> Material {
         let [c11, c12, c22, shear] = self.stiffness.map(|c| c.max(0.0));
@@ -146,10 +148,11 @@ impl Fabric {
     }
 }
 
-/// Woven cloth gives way by shearing long before its yarns do, so that its limit is one of shear: squares become
-/// rhombs with angles of 46°, some of the most that woven cloth is sheared. A smaller one would hold threads that only turn.
+/// Woven cloth gives way by shearing long before its yarns do, so that its limit is one of shear:
+/// squares become rhombs with angles of 46°, which is about as far as woven cloth can be sheared. A
+/// smaller limit would hold threads that only turn.
 const WOVEN: f64 = 0.3;
-/// Where samples of knitted cloth, measured at strains of a sixth, have become stiff.
+/// The strain at which samples of knitted cloth, measured at strains of a sixth, have become stiff.
 const KNITTED: f64 = 0.25;
 /// The rigidity of a grid whose hinges have `k = 1`.
 const RIGIDITY_OF_HINGES: f64 = 0.25;
@@ -162,7 +165,7 @@ mod tests {
     use crate::mesh::grid;
     use crate::physics::membrane::Moduli;
 
-    /// Stress of the measured law and of the material are the same, for any strain in the plane.
+    /// The stress of the measured law is that of the material, for any strain in the plane.
     #[test]
     fn moduli_are_those_measured() {
         for fabric in Fabric::ALL {
@@ -185,8 +188,8 @@ mod tests {
         }
     }
 
-    /// A grid with hinges of `k = 1`, rolled up along its first axis, has the energy of a sheet of the rigidity
-    /// that goes with them.
+    /// A grid with hinges of `k = 1`, rolled up along its first axis, has the energy of a sheet of
+    /// the rigidity that goes with them.
     #[test]
     fn hinges_have_the_rigidity_of_a_sheet() {
         let (n, radius) = (41, 0.5);

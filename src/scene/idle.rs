@@ -1,60 +1,37 @@
 //! Keys that a scene sets in vain: they act only together with another one that it does not set.
 //!
-//! What contradicts another key is refused when it is read ([`super::load`]); what is only idle is told, so that one may
-//! try a scene with and without the other key. What only the text tells, such as a value that is the default, is noted when it is read
-//! ([`Scene::set_in_vain`]).
+//! What contradicts another key is refused when it is read ([`super::load`]). What is only idle is
+//! told, so that one may try a scene with and without the other key. Each key's entry says when it
+//! is idle.
 
-use super::{Air, ContactParameters, Scene, Solver, Time};
+use super::Scene;
+use super::key::Idle;
+use super::sections::visit;
 
 impl Scene {
-    /// A sentence for each key that is set and has no effect.
+    /// Makes a sentence for each key that is set and has no effect.
     #[must_use]
     pub fn idle_keys(&self) -> Vec<String> {
-        let (time, air) = (Time::default(), Air::default());
-        let (contact, solver) = (ContactParameters::default(), Solver::default());
-        let no_drag = self.cloths.iter().all(|c| c.material.drag == [0.0; 2]);
-        let no_drag = no_drag.then_some(
-            "no cloth has drag: give a material drag_normal or drag_tangential, or leave it out",
-        );
-        let layers = (!self.contact.self_collision)
-            .then_some("contact.self_collision is off: turn it on, or leave this out");
-        let keys = [
-            (
-                "time.strain_change",
-                self.time.strain_change != time.strain_change,
-                self.time.shortest.is_none().then_some(NEVER_CUT),
-            ),
-            (
-                "solver.newton_tolerance",
-                self.solver.newton_tolerance != solver.newton_tolerance,
-                (self.solver.newton == 1).then_some(
-                    "a step is linearised once: take a larger solver.newton, or leave this out",
-                ),
-            ),
-            ("air.wind", self.air.wind != air.wind, no_drag),
-            ("air.density", self.air.density != air.density, no_drag),
-            (
-                "contact.self_friction",
-                self.contact.self_friction != contact.self_friction,
-                layers,
-            ),
-            (
-                "contact.culling",
-                self.contact.culling != contact.culling,
-                layers,
-            ),
-        ];
-        keys.into_iter()
-            .filter(|(_, is_set, _)| *is_set)
-            .filter_map(|(key, _, why)| Some(format!("{key} has no effect: {}", why?)))
-            .chain(self.set_in_vain.iter().cloned())
-            .collect()
+        let mut told = self.idle(None);
+        told.extend(self.set_in_vain.iter().cloned());
+        told
+    }
+
+    /// Makes a sentence for each key that a text sets to its default, and that has no effect.
+    pub(super) fn set_to_defaults_in_vain(&self, set: &[String]) -> Vec<String> {
+        self.idle(Some(set))
+    }
+
+    fn idle(&self, set: Option<&[String]>) -> Vec<String> {
+        let mut idle = Idle {
+            scene: self,
+            set,
+            told: Vec::new(),
+        };
+        visit(self, &mut idle);
+        idle.told
     }
 }
-
-/// Why `time.strain_change` does nothing.
-pub(super) const NEVER_CUT: &str =
-    "steps are cut only with time.shortest: give it, or leave this out";
 
 #[cfg(test)]
 mod tests {
@@ -67,7 +44,7 @@ mod tests {
         );
         let scene = Scene::parse(&text, None, &[]).unwrap();
         let idle = scene.idle_keys();
-        // What `weft check` prints is told as much of, and no more.
+        // Reading the output of `weft check` tells as much, and no more.
         let echo = Scene::parse(&scene.echo(), None, &[]).unwrap();
         assert_eq!(echo.idle_keys(), idle, "{more}");
         idle
@@ -98,9 +75,43 @@ mod tests {
         assert_eq!(change.idle_keys().len(), 1);
         let cut = "[time]\nstrain_change = 0.1\nshortest = 1e-4";
         assert_eq!(told(text("damping_mass = 0", cut)), "");
-        // Nobody has set what is merely printed.
+        // Keys that are merely printed were set by nobody.
         let printed = Scene::parse(&text("damping_mass = 0", "").echo(), None, &[]).unwrap();
         assert_eq!(told(printed), "");
+    }
+
+    #[test]
+    fn every_key_that_is_set_to_its_default_in_vain_is_told_and_not_echoed() {
+        let cloth = "[[cloth]]\ngrid = { size = 1, vertices = 20 }\n\
+                     material = { density = 0.15, stretch = 1000, bending = 1e-5 }\n";
+        for (key, rest) in [
+            ("air.density", "[air]\ndensity = 1.204"),
+            ("air.wind", "[air]\nwind = [0, 0, 0]"),
+            ("time.strain_change", "[time]\nstrain_change = 0.1"),
+            (
+                "solver.newton_tolerance",
+                "[solver]\nnewton_tolerance = 1e-4",
+            ),
+            (
+                "contact.self_friction",
+                "[contact]\nself_collision = false\nself_friction = 0.3",
+            ),
+            (
+                "contact.culling",
+                "[contact]\nself_collision = false\nculling = \"smooth\"",
+            ),
+        ] {
+            let scene = Scene::parse(&format!("{cloth}{rest}"), None, &[]).unwrap();
+            let told = scene.idle_keys();
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert!(
+                told[0].starts_with(&format!("{key} has no effect: ")),
+                "{}",
+                told[0]
+            );
+            let echo = Scene::parse(&scene.echo(), None, &[]).unwrap();
+            assert_eq!(echo.idle_keys(), [""; 0], "{key}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A scene: everything a run depends on, parsed once into checked types.
 //!
 //! In: one TOML file and the overrides of the command line. Out: a [`Scene`], in which all lengths
-//! are in m, times in s, masses in kg, angles in rad, and nothing needs checking again. What is
-//! wrong is said all at once, each with file, line, key and the nearest right name
+//! are in m, times in s, masses in kg, angles in rad, and nothing needs checking again. All
+//! problems are told at once, each with file, line, key and the nearest right name
 //! ([`SceneError`]).
 //!
 //! ```
@@ -23,24 +23,34 @@
 //! # Ok::<(), weftwork::scene::SceneError>(())
 //! ```
 //!
-//! The keys are documented in [`load`]; [`Scene::echo`] writes all effective options.
+//! Each table of a scene has one list of its keys. Reading, the echo of a scene ([`Scene::echo`]),
+//! warnings of keys without effect ([`Scene::idle_keys`]) and the tables of the book
+//! ([`mod@reference`]) follow from it. To add a key, add a field and its entry in the list, and run
+//! `cargo run --example scene_keys`. The page of the book is also the documentation of [`load`].
 //! Meshes are read and built by [`crate::mesh`], which has its own checks.
 
+mod body;
 pub mod built_in;
+mod cloth;
 pub mod defaults;
 mod document;
 mod duplicate;
 mod echo;
 mod error;
 mod fabrics;
+mod form;
 mod idle;
+mod key;
 pub mod load;
 mod material;
 mod motion;
 mod nearest;
 mod objects;
+mod pin;
 mod quantity;
 mod reader;
+pub mod reference;
+mod sections;
 #[cfg(test)]
 mod tests;
 
@@ -51,7 +61,7 @@ use weft_runtime::Policy;
 
 use crate::physics::air::Air;
 
-pub use error::{Place, Problem, SceneError};
+pub use error::{Location, Problem, SceneError};
 pub use fabrics::Fabric;
 pub use motion::{Interpolation, Keyframe, Motion, Turn};
 use quantity::Number;
@@ -86,9 +96,10 @@ pub struct Scene {
     pub partition: Partition,
     /// How ranks share the collision tests.
     pub balance: Balance,
-    /// What is written.
+    /// The files that are written.
     pub output: Output,
-    /// A sentence for each key that the text sets in vain although to its default, or beside others that take its place.
+    /// A sentence for each key that the text sets in vain to its default, or beside others that
+    /// take its place.
     pub set_in_vain: Vec<String>,
 }
 
@@ -107,7 +118,8 @@ pub struct Time {
 }
 
 impl Time {
-    /// The number of steps until the end is reached, if not exactly, then in the step after it; rounding is none.
+    /// The number of steps until the end is reached, or passed if no step ends there. An error of
+    /// rounding adds no step.
     #[must_use]
     pub fn steps(&self) -> u64 {
         (self.end / self.step - 1e-6).ceil() as u64
@@ -117,7 +129,7 @@ impl Time {
     #[must_use]
     pub fn overshoot(&self) -> Option<String> {
         let (steps, last) = (self.steps(), self.steps() as f64 * self.step);
-        // By more than is shown, and than rounding is.
+        // A difference that is not shown, or that is due to rounding, does not count.
         let shown = format!("{last:.9e}").parse().unwrap_or(last);
         let beyond = last - self.end > 1e-6 * self.step;
         beyond.then(|| {
@@ -140,7 +152,8 @@ pub struct Cloth {
     pub source: ClothSource,
     /// What it is made of.
     pub material: Material,
-    /// Direction of its warp in the mesh's own axes, before any rotation; a unit vector. If absent, that of
+    /// Direction of its warp in the mesh's own axes, before any rotation; a unit vector. If absent,
+    /// that of
     /// [`crate::mesh::warp`].
     pub weave: Option<DVec3>,
     /// Initial velocity in m/s.
@@ -198,15 +211,18 @@ pub struct Material {
     pub membrane: MembraneModel,
     /// Membrane stiffness (Young's modulus times thickness) in N/m.
     pub stretch: [f64; 2],
-    /// Shear stiffness (modulus times thickness) in N/m; if absent, that of [`Self::shear_modulus`].
+    /// Shear stiffness (modulus times thickness) in N/m; if absent, that of
+    /// [`Self::shear_modulus`].
     pub shear: Option<f64>,
-    /// Poisson's ratio in the plane, in [0, 0.5): contraction along the weft of cloth pulled along its warp.
+    /// Poisson's ratio in the plane, in [0, 0.5): contraction along the weft of cloth pulled along
+    /// its warp.
     pub poisson: f64,
     /// What resists bending.
     pub bending_model: BendingModel,
     /// Bending rigidity in N m.
     pub bending: [f64; 2],
-    /// Bending rigidity at 45° to warp and weft in N m; if absent, Huber's (see [`crate::physics::rigidity`]).
+    /// Bending rigidity at 45° to warp and weft in N m; if absent, Huber's (see
+    /// [`crate::physics::rigidity`]).
     pub bending_bias: Option<f64>,
     /// Whether each hinge has its own prefactor, found from the mesh.
     pub bending_fit: bool,
@@ -238,8 +254,8 @@ impl Material {
         warp == weft && self.bending_bias.is_none_or(|bias| bias == warp)
     }
 
-    /// Shear modulus times thickness in N/m: as given, or `√(E₁E₂) / 2(1 + √(ν₁₂ν₂₁))`, which is that of an
-    /// isotropic sheet for equal moduli (Huber's rule).
+    /// Shear modulus times thickness in N/m: as given, or `√(E₁E₂) / 2(1 + √(ν₁₂ν₂₁))`, which is
+    /// that of an isotropic sheet for equal moduli (Huber's rule).
     #[must_use]
     pub fn shear_modulus(&self) -> f64 {
         let [warp, weft] = self.stretch;
@@ -305,7 +321,8 @@ pub struct Pin {
     pub held: Held,
     /// Where they may go on their own.
     pub slide: Slide,
-    /// Constant velocity in m/s with which they are taken along; zero for a pin at rest, or one with a motion.
+    /// Constant velocity in m/s with which they are taken along; zero for a pin at rest, or one
+    /// with a motion.
     pub velocity: DVec3,
     /// How they are taken along, if not with a velocity. At time 0 they are where the cloth starts.
     pub motion: Option<Motion>,
@@ -528,16 +545,18 @@ pub struct ContactParameters {
     pub culling: Culling,
     /// Most rounds of impulses in a pass; a pass ends earlier when all rows are satisfied.
     pub iterations: u32,
-    /// Relative change of length in a step beyond which impulses damp an edge of the cloth; none if absent.
+    /// Relative change of length in a step beyond which impulses damp an edge of the cloth; none if
+    /// absent.
     pub strain_change: Option<f64>,
 }
 
-/// Which tests of cloth against itself are left out, by the names that scenes give them. The contacts are the same.
+/// The tests of cloth against itself that are left out, by the names that scenes give them. The
+/// contacts are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Culling {
-    /// Those within pieces that are shown to be too smooth to touch themselves.
+    /// Tests within pieces that are shown to be too smooth to touch themselves.
     Smooth,
-    /// None.
+    /// No tests.
     None,
 }
 
@@ -568,8 +587,8 @@ pub struct Solver {
     pub integrator: Integrator,
     /// Most linear systems that are solved for one step of an implicit method; 1: linearised once.
     pub newton: u32,
-    /// Residual of the equations of motion, relative to that of the first linear system, at which more of
-    /// them are not needed.
+    /// Residual of the equations of motion, relative to that of the first linear system, at which
+    /// more of them are not needed.
     pub newton_tolerance: f64,
 }
 
@@ -580,7 +599,8 @@ pub enum Integrator {
     Euler,
     /// Backward differences over two steps: second order, implicit.
     Bdf2,
-    /// Semi-implicit Newmark: elasticity explicit, damping implicit, two solves [Selle et al. 2009].
+    /// Semi-implicit Newmark: elasticity explicit, damping implicit, two solves [Selle et al.
+    /// 2009].
     Newmark,
     /// Central differences: elasticity explicit, damping implicit, one solve [Bridson 2003, §1.5].
     Central,
@@ -601,8 +621,8 @@ impl Integrator {
         }
     }
 
-    /// Whether elastic forces are those at the end of the step, so that steps may be longer than the time in
-    /// which a wave crosses a triangle.
+    /// Whether elastic forces are those at the end of the step, so that steps may be longer than
+    /// the time in which a wave crosses a triangle.
     #[must_use]
     pub fn is_implicit(self) -> bool {
         matches!(self, Self::Euler | Self::Bdf2)
@@ -649,11 +669,11 @@ pub struct Balance {
     pub ranks: Option<usize>,
     /// Seed of the choice of victims.
     pub seed: u64,
-    /// Who gives what to whom, and when.
+    /// The rules by which ranks give work to each other.
     pub policy: Policy,
 }
 
-/// What is written.
+/// The files that are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Output {
     /// Time between frames in s; a frame is written at the first step at or after each multiple.
@@ -662,7 +682,8 @@ pub struct Output {
     pub frames: bool,
     /// Whether checkpoints are written.
     pub checkpoints: bool,
-    /// Wall time between checkpoints in s; zero for one after every step. There is one at the end too.
+    /// Wall time between checkpoints in s; zero for one after every step. There is one at the end
+    /// too.
     pub checkpoint_interval: f64,
     /// Whether pictures are written.
     pub pictures: bool,

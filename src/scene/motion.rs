@@ -1,13 +1,16 @@
 //! The scripted motion of a body or a pin: keyframes, as a scene gives them.
 //!
-//! In: the table `motion` of one. Out: a [`Motion`] whose times ascend and whose turns are slow enough to be followed in steps.
-//! Where it is at a time says [`crate::collide::bodies::body_motion`]. What is said here of bodies holds for pins.
+//! In: the table `motion` of one. Out: a [`Motion`] whose times ascend and whose turns are slow
+//! enough to be followed in steps. [`crate::collide::bodies::body_motion`] tells where it is at a time. All
+//! that is said of bodies here holds for pins.
 
 use std::f64::consts::{PI, TAU};
 
 use glam::{DQuat, DVec3};
 use serde::{Deserialize, Serialize};
 
+use super::form::{Bare, Flag, OneOf, Vector, Written, words};
+use super::key::{Key, Nested, Value, note_missing, read_keys, write_inline};
 use super::quantity::{Dimension, Number};
 use super::reader::{Range, Table};
 use crate::mesh::{orientation, turn};
@@ -39,7 +42,8 @@ pub struct Keyframe {
 /// How a body comes to be turned as it is at a keyframe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Turn {
-    /// On the shortest way from the keyframe before, to angles about x, y, z in rad, in this order, from how it was placed.
+    /// To angles about x, y, z in rad, in this order, from how it was placed, on the shortest way
+    /// from the keyframe before.
     To(DVec3),
     /// From the keyframe before, about an axis by any angle in rad: their product.
     By(DVec3),
@@ -55,6 +59,16 @@ pub enum Interpolation {
 }
 
 impl Motion {
+    /// A motion about a point whose keyframes are not read yet.
+    pub(super) fn unread(center: DVec3) -> Self {
+        Self {
+            center,
+            interpolation: Interpolation::Linear,
+            repeat: false,
+            keyframes: Vec::new(),
+        }
+    }
+
     /// Whether it is the same as another one: the centre matters if there are turns about it.
     pub(super) fn moves_as(&self, other: &Self) -> bool {
         let turns = self.keyframes.iter().any(Keyframe::is_turned);
@@ -116,7 +130,7 @@ impl Turn {
     }
 }
 
-/// What the next keyframe is compared with.
+/// The keyframe with which the next one is compared.
 struct Before {
     keyframe: Keyframe,
     orientation: DQuat,
@@ -124,13 +138,158 @@ struct Before {
     angles: Option<DVec3>,
 }
 
-/// Reads the motion of a body that turns about `middle` (m) unless it says otherwise, in steps of `step` seconds.
+type Of<F> = Value<Motion, F>;
+
+words!(Interpolation);
+
+/// The keys of a motion, in the order in which they are read and echoed.
+pub(super) const KEYS: &[Key<Motion>] = &[
+    Key::new(
+        "center",
+        &Of {
+            form: Vector(Dimension::LENGTH, Range::Any),
+            get: |motion| Some(motion.center),
+            set: |motion, center| motion.center = center,
+        },
+        "The point about which the body turns, where it is placed; it moves along.",
+    )
+    .unset(
+        "`center` of the shape, `point` of a plane, middle of a capsule, `translation` of a mesh",
+    ),
+    Key::new(
+        "interpolation",
+        &Of {
+            form: OneOf::<Interpolation>::NEW,
+            get: |motion| Some(motion.interpolation),
+            set: |motion, interpolation| motion.interpolation = interpolation,
+        },
+        "`\"linear\"`: evenly from keyframe to keyframe; `\"smooth\"`: from rest to rest, s² (3 − 2s) \
+         of the way where `\"linear\"` is s of it.",
+    ),
+    Key::new(
+        "repeat",
+        &Of {
+            form: Flag,
+            get: |motion| Some(motion.repeat),
+            set: |motion, repeat| motion.repeat = repeat,
+        },
+        "After the last keyframe, which must be where the first is, it begins again at the first.",
+    ),
+    Key::new(
+        "keyframes",
+        &Nested {
+            what: "an array of tables",
+            write: |motion: &Motion| {
+                let lines: String = motion
+                    .keyframes
+                    .iter()
+                    .map(|keyframe| {
+                        let keyframe = write_inline(KEYFRAME_KEYS, &KeyframeKeys::from(keyframe));
+                        format!("    {keyframe},\n")
+                    })
+                    .collect();
+                Some(Written {
+                    text: format!("[\n{lines}]"),
+                    unit: "s, m, rad",
+                })
+            },
+        },
+        "Where it is at certain times, in the order of the times; at least one.",
+    )
+    .required("keyframes = [{ time = 0 }, { time = \"1 s\", translation = [0, 0, 0.1] }]"),
+];
+
+/// What the keys of a keyframe say.
+pub(super) struct KeyframeKeys {
+    time: f64,
+    translation: Option<DVec3>,
+    rotation: Option<DVec3>,
+    turn: Option<DVec3>,
+}
+
+impl Default for KeyframeKeys {
+    fn default() -> Self {
+        Self {
+            time: f64::NAN,
+            translation: None,
+            rotation: None,
+            turn: None,
+        }
+    }
+}
+
+impl From<&Keyframe> for KeyframeKeys {
+    fn from(keyframe: &Keyframe) -> Self {
+        let (rotation, turn) = match keyframe.turn {
+            Turn::To(angles) => (Some(angles), None),
+            Turn::By(angles) => (None, Some(angles)),
+        };
+        Self {
+            time: keyframe.time,
+            translation: Some(keyframe.translation),
+            rotation,
+            turn,
+        }
+    }
+}
+
+/// The keys of a keyframe, in the order in which they are read and echoed.
+pub(super) const KEYFRAME_KEYS: &[Key<KeyframeKeys>] = &[
+    Key::new(
+        "time",
+        &Value {
+            form: Bare(Dimension::TIME, Range::NonNegative),
+            get: |keyframe: &KeyframeKeys| Some(keyframe.time),
+            set: |keyframe, time| keyframe.time = time,
+        },
+        "The time from the start; times ascend.",
+    )
+    .required("time = \"1 s\""),
+    Key::new(
+        "translation",
+        &Value {
+            form: Vector(Dimension::LENGTH, Range::Any),
+            get: |keyframe: &KeyframeKeys| keyframe.translation,
+            set: |keyframe, translation| keyframe.translation = Some(translation),
+        },
+        "The vector from where the body was placed to where it is then.",
+    )
+    .unset("that of the keyframe before, at first 0"),
+    Key::new(
+        "rotation",
+        &Value {
+            form: Vector(Dimension::ANGLE, Range::Any),
+            get: |keyframe: &KeyframeKeys| keyframe.rotation,
+            set: |keyframe, rotation| keyframe.rotation = Some(rotation),
+        },
+        "How it is turned then: angles about x, y, z, in this order, counted from how it was placed. \
+         It gets there on the shortest way, of less than 180°.",
+    )
+    .unset("that of the keyframe before, at first 0"),
+    Key::new(
+        "turn",
+        &Value {
+            form: Vector(Dimension::ANGLE, Range::Any),
+            get: |keyframe: &KeyframeKeys| keyframe.turn,
+            set: |keyframe, turn| keyframe.turn = Some(turn),
+        },
+        "How it turns from the keyframe before, instead of `rotation`: axis times angle, which may be \
+         several full turns.",
+    )
+    .unset("0"),
+];
+
+/// Reads the motion of a body that turns about `middle` (m) unless it says otherwise, in steps of
+/// `step` seconds.
 pub(super) fn motion(table: &Table<'_>, middle: DVec3, step: f64) -> Motion {
-    let center = table.vector("center", Dimension::LENGTH, Range::Any);
-    let ways = Interpolation::ALL.map(|way| (way.name(), way));
-    let interpolation = table.choice("interpolation", &ways);
-    let interpolation = interpolation.unwrap_or(Interpolation::Linear);
-    let repeat = table.boolean("repeat").unwrap_or(false);
+    let said = read_keys(table, KEYS, Motion::unread(middle));
+    note_missing(table, KEYS, &said);
+    let Motion {
+        center,
+        interpolation,
+        repeat,
+        ..
+    } = said;
     let (mut first, mut before, mut turned) = (None, None, 0.0);
     let keyframes = table.tables("keyframes", MOST_KEYFRAMES, |_, table| {
         let next = keyframe(table, before.as_ref());
@@ -150,12 +309,7 @@ pub(super) fn motion(table: &Table<'_>, middle: DVec3, step: f64) -> Motion {
         before = Some(next);
         all
     });
-    if !table.has("keyframes") {
-        table.note_missing(
-            "keyframes",
-            "keyframes = [{ time = 0 }, { time = \"1 s\", translation = [0, 0, 0.1] }]",
-        );
-    } else if keyframes.is_empty() {
+    if table.has("keyframes") && keyframes.is_empty() {
         table.note("keyframes", "wants at least one keyframe");
     }
     if turned > MOST_ROUNDS * TAU {
@@ -178,7 +332,7 @@ pub(super) fn motion(table: &Table<'_>, middle: DVec3, step: f64) -> Motion {
         }
     }
     Motion {
-        center: center.unwrap_or(middle),
+        center,
         interpolation,
         repeat,
         keyframes,
@@ -186,15 +340,9 @@ pub(super) fn motion(table: &Table<'_>, middle: DVec3, step: f64) -> Motion {
 }
 
 fn keyframe(table: &Table<'_>, before: Option<&Before>) -> Before {
-    let time = table.required(
-        "time",
-        Dimension::TIME,
-        Range::NonNegative,
-        "time = \"1 s\"",
-    );
-    let translation = table.vector("translation", Dimension::LENGTH, Range::Any);
-    let to = table.vector("rotation", Dimension::ANGLE, Range::Any);
-    let by = table.vector("turn", Dimension::ANGLE, Range::Any);
+    let said = read_keys(table, KEYFRAME_KEYS, KeyframeKeys::default());
+    note_missing(table, KEYFRAME_KEYS, &said);
+    let (to, by) = (said.rotation, said.turn);
     if to.is_some() && by.is_some() {
         table.note("turn", "a keyframe has `rotation` or `turn`, not both");
     }
@@ -221,8 +369,8 @@ fn keyframe(table: &Table<'_>, before: Option<&Before>) -> Before {
     });
     Before {
         keyframe: Keyframe {
-            time,
-            translation: translation.unwrap_or(stays),
+            time: said.time,
+            translation: said.translation.unwrap_or(stays),
             turn: turned,
         },
         orientation: turn(vector) * from,
@@ -233,7 +381,8 @@ fn keyframe(table: &Table<'_>, before: Option<&Before>) -> Before {
     }
 }
 
-/// Notes times that do not ascend, and a turn by `angle` (rad, at its fastest) that steps cannot follow.
+/// Notes times that do not ascend, and a turn by `angle` (rad, at its fastest) that steps cannot
+/// follow.
 fn check_pace(table: &Table<'_>, before: Keyframe, next: Keyframe, angle: f64, step: f64) {
     let lasts = next.time - before.time;
     if lasts < SHORTEST {

@@ -1,7 +1,7 @@
 //! Numbers with units: `"5 ms"` becomes `0.005` and is known to be a time.
 //!
-//! In: a text such as `"0.15 kg/m2"`. Out: its value in SI units and its [`Dimension`], the exponents
-//! of metre, kilogram, second and radian. The reader compares that with what a key wants.
+//! In: a text such as `"0.15 kg/m2"`. Out: its value in SI units and its [`Dimension`], the
+//! exponents of metre, kilogram, second and radian. The reader compares that with what a key wants.
 //!
 //! A number may be a fraction: `"1/480 s"` is one division of two numbers that are exact.
 //!
@@ -43,9 +43,9 @@ impl Dimension {
     pub(super) const SPEED: Self = Self::new(1, 0, -1, 0);
     pub(super) const ACCELERATION: Self = Self::new(1, 0, -2, 0);
     pub(super) const AREA_DENSITY: Self = Self::new(-2, 1, 0, 0);
-    /// N/m: force per length.
+    /// Force per length, in N/m.
     pub(super) const STIFFNESS: Self = Self::new(0, 1, -2, 0);
-    /// N m: bending rigidity of a shell.
+    /// Bending rigidity of a shell, in N m.
     pub(super) const RIGIDITY: Self = Self::new(2, 1, -2, 0);
     pub(super) const RATE: Self = Self::new(0, 0, -1, 0);
 
@@ -53,7 +53,7 @@ impl Dimension {
     const AREA: Self = Self::new(2, 0, 0, 0);
     const FORCE: Self = Self::new(1, 1, -2, 0);
     const PRESSURE: Self = Self::new(-1, 1, -2, 0);
-    /// kg/m³.
+    /// Mass per volume, in kg/m³.
     pub(super) const DENSITY: Self = Self::new(-3, 1, 0, 0);
 
     const fn new(metre: i8, kilogram: i8, second: i8, radian: i8) -> Self {
@@ -65,7 +65,8 @@ impl Dimension {
         }
     }
 
-    /// The unit in which values of this dimension are kept, for messages and [`super::Scene::echo`].
+    /// The unit in which values of this dimension are kept, for messages and
+    /// [`super::Scene::echo`].
     pub(super) fn si(self) -> &'static str {
         NAMES.iter().find(|n| n.0 == self).map_or("", |n| n.2)
     }
@@ -112,7 +113,8 @@ impl fmt::Display for Dimension {
 }
 
 impl Quantity {
-    /// Reads `"<number> <unit>"`, where the number may be a fraction; without a unit it is a plain number.
+    /// Reads `"<number> <unit>"`, where the number may be a fraction; without a unit it is a plain
+    /// number.
     ///
     /// # Errors
     /// A sentence that says what is wrong, without naming the key.
@@ -237,10 +239,11 @@ fn split_number(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// What a number is divided by if it is a fraction, else 1; and what comes after. `/s` is a unit, `/480` makes a fraction.
+/// Finds the number by which another one is divided if that is a fraction, else 1, and the text
+/// after it. `/s` is a unit, `/480` makes a fraction.
 ///
 /// # Errors
-/// What is no number above zero. A sign belongs before the fraction.
+/// The text that is no number above zero. A sign belongs before the fraction.
 fn split_divisor(rest: &str) -> Result<(f64, &str), &str> {
     let after = rest.strip_prefix('/').map(str::trim_start);
     let Some(after) =

@@ -1,8 +1,8 @@
 //! Reads keys out of a table, keeps what is wrong, and knows which keys were asked for.
 //!
-//! Every getter asks for one key. If the key holds something else, a problem is noted and a stand-in
-//! is returned, so that one pass finds all problems; whoever reads must look at
-//! [`Problems::into_sorted`] before using anything. [`Table::finish`] turns keys nobody asked for
+//! Every getter asks for one key. If the key holds something else, a problem is noted and a
+//! stand-in is returned, so that one pass finds all problems. The caller looks at
+//! [`Problems::into_sorted`] before it uses anything. [`Table::finish`] turns keys nobody asked for
 //! into problems with the nearest right name.
 
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use glam::DVec3;
 
 use super::document::{Entry, Node, Origin, Value};
-use super::error::{Place, Problem, did_you_mean};
+use super::error::{Location, Problem, did_you_mean};
 use super::nearest::nearest;
 use super::quantity::{Dimension, Number, Quantity, Short};
 
@@ -23,6 +23,7 @@ pub(super) struct Problems<'a> {
     overrides: &'a [(String, String)],
     found: RefCell<Vec<(Origin, String, String)>>,
     idle: RefCell<Vec<String>>,
+    set: RefCell<Vec<String>>,
 }
 
 impl<'a> Problems<'a> {
@@ -32,6 +33,7 @@ impl<'a> Problems<'a> {
             overrides,
             found: RefCell::default(),
             idle: RefCell::default(),
+            set: RefCell::default(),
         }
     }
 
@@ -43,6 +45,11 @@ impl<'a> Problems<'a> {
         }
     }
 
+    /// Takes the dotted names of keys that were noted as set.
+    pub(super) fn take_set(&self) -> Vec<String> {
+        self.set.take()
+    }
+
     /// Takes what was noted of keys without effect.
     pub(super) fn take_idle(&self) -> Vec<String> {
         self.idle.take()
@@ -52,13 +59,13 @@ impl<'a> Problems<'a> {
     pub(super) fn into_sorted(self) -> Vec<Problem> {
         let mut found = self.found.into_inner();
         found.sort_by_key(|problem| problem.0);
-        let place = |origin| match origin {
-            Origin::Line(line) => Place::Text {
+        let location = |origin| match origin {
+            Origin::Line(line) => Location::Text {
                 path: self.path.map(PathBuf::from),
                 line,
                 column: None,
             },
-            Origin::Override(number) => Place::Override(
+            Origin::Override(number) => Location::Override(
                 self.overrides
                     .get(number)
                     .map_or(String::new(), |(key, value)| {
@@ -69,7 +76,7 @@ impl<'a> Problems<'a> {
         found
             .into_iter()
             .map(|(origin, key, message)| Problem {
-                place: place(origin),
+                location: location(origin),
                 key,
                 message,
             })
@@ -88,6 +95,20 @@ pub(super) enum Range {
     NonNegative,
     /// At least the first and less than the second.
     HalfOpen(f64, f64),
+}
+
+impl Range {
+    /// The range in words; empty if any number will do.
+    pub(super) fn describe(self) -> String {
+        match self {
+            Self::Any => String::new(),
+            Self::Positive => "greater than 0".to_owned(),
+            Self::NonNegative => "not negative".to_owned(),
+            Self::HalfOpen(low, high) => {
+                format!("at least {} and less than {}", Number(low), Number(high))
+            }
+        }
+    }
 }
 
 /// A table and the keys that were asked for.
@@ -157,6 +178,12 @@ impl<'a> Table<'a> {
     pub(super) fn note_idle(&self, key: &str, why: &str) {
         let note = format!("{} has no effect: {why}", self.key(key));
         self.problems.idle.borrow_mut().push(note);
+    }
+
+    /// Notes that a key is set, whatever its value.
+    pub(super) fn note_set(&self, key: &str) {
+        let key = self.key(key);
+        self.problems.set.borrow_mut().push(key);
     }
 
     /// Notes that a key is missing.
@@ -260,20 +287,6 @@ impl<'a> Table<'a> {
         Some(self.quantity_of(&entry.node, &self.key(key), dimension, range))
     }
 
-    /// A quantity that must be there.
-    pub(super) fn required(
-        &self,
-        key: &'static str,
-        dimension: Dimension,
-        range: Range,
-        example: &str,
-    ) -> f64 {
-        self.quantity(key, dimension, range).unwrap_or_else(|| {
-            self.note_missing(key, example);
-            f64::NAN
-        })
-    }
-
     /// A vector of quantities, or `None` if absent.
     pub(super) fn vector(
         &self,
@@ -288,20 +301,6 @@ impl<'a> Table<'a> {
             dimension,
             range,
         )))
-    }
-
-    /// A vector that must be there.
-    pub(super) fn required_vector(
-        &self,
-        key: &'static str,
-        dimension: Dimension,
-        range: Range,
-        example: &str,
-    ) -> DVec3 {
-        self.vector(key, dimension, range).unwrap_or_else(|| {
-            self.note_missing(key, example);
-            DVec3::NAN
-        })
     }
 
     /// Two quantities, or one that stands for both; `None` if absent.

@@ -482,7 +482,7 @@ fn materials_have_models_and_directions() {
     assert_echoes(&scene);
 }
 
-/// A fabric has all that a material needs, and what else is said of the material is different from it.
+/// A fabric has all that a material needs, and other keys of the material differ from it.
 #[test]
 fn fabrics_have_names() {
     let with = |material: &str| {
@@ -575,7 +575,7 @@ fn materials_that_cannot_be_are_refused() {
     );
 }
 
-/// What is told is of a key that was written, and what it proposes is taken.
+/// The message is about a key that was written, and its proposal is taken.
 #[test]
 fn a_fabric_of_springs_wants_one_stiffness() {
     let scene = |more: &str| {
@@ -899,8 +899,8 @@ fn overrides_replace_and_add_and_are_named_in_errors() {
     );
 }
 
-/// Who names a policy on the command line gets that policy, whatever the scene says of its parts; only what stands beside the name
-/// changes some.
+/// A policy that is named on the command line is that policy, whatever the scene says of its parts;
+/// only keys that stand beside the name change some.
 #[test]
 fn a_policy_that_is_named_outside_a_scene_is_that_policy() {
     let own = r#"

@@ -5,7 +5,7 @@
 //! nothing in the others, so that preconditioned residuals stay where the filter lets them be
 //! \[AB03\]. It is local to a vertex, and so the same on any number of ranks.
 //!
-//! Iterations read them in short numbers (`short_blocks`); here they are as they were computed.
+//! Iterations read them in single precision (`single_blocks`); here they are as they were computed.
 
 use glam::{DMat3, DVec3};
 
@@ -77,7 +77,8 @@ impl BlockJacobi {
     }
 }
 
-/// The inverse of a diagonal block in the free directions of its row; `None` if it is not positive definite there.
+/// The inverse of a diagonal block in the free directions of its row; `None` if it is not positive
+/// definite there.
 pub(super) fn in_free_directions(
     matrix: &BlockMatrix,
     filter: &Filter,

@@ -12,7 +12,7 @@
 //! r·M r will be (`scalars`). The residual comes from a recurrence, which is not taken at its
 //! word. When that prediction says that a step has led to the end, no further direction is multiplied: the residual is computed from Δv, and only that
 //! one counts. If it is too large still, the iteration starts again from there. So directions may be multiplied with a matrix
-//! that is nearly A (`half`), and what the coarse level knows of their products may be rounded: A itself gives the residual at the start and
+//! that is nearly A (`symmetric_copy`), and what the coarse level knows of their products may be rounded: A itself gives the residual at the start and
 //! at the end, and all products after a residual that was found too large. The product for it
 //! is not lost, it is the force that the constraints exert ([`ModifiedCg::constraint_force`]).
 //!
@@ -37,10 +37,10 @@ use weft_partition::{HaloPlan, Ownership, PatchTree};
 use weft_runtime::comm::{Comm, CommError, Tag};
 
 use self::scalars::{Step, Sums};
-use super::half::{self, Half};
 use super::outcome::{Criterion, End, Outcome, SolveError, System, Tolerance};
 use super::pages::Paged;
 use super::reduction::dot;
+use super::symmetric_copy::{self, SymmetricCopy};
 use super::{BlockMatrix, Filter, Halo, Preconditioner, Reduction, Rows};
 use crate::team::{Shares, Team, parts};
 
@@ -53,8 +53,8 @@ pub struct ModifiedCg {
     patch_starts: Vec<u32>,
     first_row: u32,
     preconditioner: Preconditioner,
-    /// Half of the matrix, rounded, if it is large.
-    half: Option<Half>,
+    /// The symmetric single-precision copy of the matrix, if the matrix is large.
+    copy: Option<SymmetricCopy>,
     /// What a solve and a product charge to the clock of a modelled machine, in its units.
     solve_cost: u64,
     product_cost: u64,
@@ -79,7 +79,7 @@ pub struct ModifiedCg {
 /// The counts and bounds of one solve.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
-    /// Whether products with directions are taken with half of the matrix, rounded.
+    /// Whether products with directions are taken with the single-precision copy of the matrix.
     rounded: bool,
     iterations: u32,
     products: u32,
@@ -141,7 +141,7 @@ impl ModifiedCg {
             patch_starts: (0..tree.patch_count()).map(start).collect(),
             first_row: plan.owned().start as u32,
             preconditioner,
-            half: half::is_rounded(tree).then(Half::default),
+            copy: symmetric_copy::is_rounded(tree).then(SymmetricCopy::default),
             solve_cost: 0,
             product_cost: 0,
             p: Paged::zeros(plan.local_len()),
@@ -162,23 +162,24 @@ impl ModifiedCg {
         self
     }
 
-    /// The same solver, which multiplies directions with half of the matrix, rounded, or with all of it as it is; otherwise the
-    /// size of the mesh decides. Both keep to the tolerance, but stop at other solutions within it.
+    /// Chooses whether directions are multiplied with a symmetric single-precision copy of the matrix or
+    /// with the matrix itself; otherwise the size of the mesh decides. Both keep to the tolerance, but
+    /// stop at other solutions within it.
     ///
     /// # Panics
-    /// A solve with half of it does, if a patch has more than 65,536 vertices.
+    /// A solve with the copy does, if a patch has more than 65,536 vertices.
     #[must_use]
-    pub fn with_half(mut self, half: bool) -> Self {
-        self.half = half.then(Half::default);
+    pub fn with_symmetric_copy(mut self, copied: bool) -> Self {
+        self.copy = copied.then(SymmetricCopy::default);
         self
     }
 
     /// How many bytes of matrix the product of an iteration reads, values and columns and row starts, once this matrix was solved with.
     #[must_use]
     pub fn product_bytes(&self, matrix: &BlockMatrix) -> usize {
-        self.half
+        self.copy
             .as_ref()
-            .map_or_else(|| matrix.bytes(), Half::bytes)
+            .map_or_else(|| matrix.bytes(), SymmetricCopy::bytes)
     }
 
     /// Which rows each thread of the rank works on.
@@ -259,8 +260,8 @@ impl ModifiedCg {
             system,
             (self.reduction.patches(), shares),
         )?;
-        if let Some(half) = &mut self.half {
-            half.fill(system.matrix, self.reduction.patches(), shares);
+        if let Some(copy) = &mut self.copy {
+            copy.fill(system.matrix, self.reduction.patches(), shares);
         }
         let mut progress = self.start(comm, system, tolerance, bad_block, earlier, x)?;
         loop {
@@ -279,7 +280,7 @@ impl ModifiedCg {
                     self.catch_up(system, x);
                     return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
                 }
-                // Perhaps a number of the matrix is too large for a short one.
+                // Perhaps a number of the matrix is too large for single precision.
                 if let Check::Converged(outcome) =
                     self.check_residual(comm, system, x, &mut progress)?
                 {
@@ -543,10 +544,10 @@ impl ModifiedCg {
                 [leaf[1], leaf[2]] = preconditioner.energies(patch.clone(), w, &p[patch]);
             }
         };
-        if let Some(half) = self.half.as_mut().filter(|_| rounded) {
+        if let Some(copy) = self.copy.as_mut().filter(|_| rounded) {
             match rows {
-                Rows::Interior => half.multiply_interior(p, (w, leaves), shares, done),
-                Rows::Border => half.multiply_border(p, (w, leaves), shares, done),
+                Rows::Interior => copy.multiply_interior(p, (w, leaves), shares, done),
+                Rows::Border => copy.multiply_border(p, (w, leaves), shares, done),
                 Rows::All => unreachable!("the halo comes in between"),
             }
             return;

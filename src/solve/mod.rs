@@ -11,10 +11,11 @@
 //! | [`halo`] | [`Halo`], the exchange of border values |
 //! | [`reduction`] | [`Reduction`], sums over all vertices in an order that no ownership changes |
 //! | [`block_matrix`] | [`BlockMatrix`], rows of 3x3 blocks and scalars, and their product |
-//! | `half` | the same product with half of the bytes, for large matrices |
+//! | `symmetric_copy` | a symmetric single-precision copy of a large matrix, and its product |
 //! | [`filter`] | [`Filter`], the constrained directions |
 //! | [`block_jacobi`] | [`BlockJacobi`], inverted diagonal blocks |
-//! | `short_blocks` | the same in short numbers, which iterations read |
+//! | `single_blocks` | those blocks in single precision, which iterations read |
+//! | `vector_kernels` | loops over vectors between two products, in SIMD lanes |
 //! | `patch_ssor` | symmetric Gauss-Seidel within patches |
 //! | `coarse` | a direct solve for the rigid motions of aggregates |
 //! | [`preconditioner`] | [`Preconditioner`], which of them there are |
@@ -29,7 +30,8 @@
 //!
 //! * \[AB03\] Ascher, Boxerman: On the modified conjugate gradient method in cloth simulation.
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
-//! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory architectures.
+//! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory
+//!   architectures.
 
 pub mod block_jacobi;
 pub mod block_matrix;
@@ -37,18 +39,18 @@ pub mod cg;
 mod coarse;
 pub(crate) mod fault;
 pub mod filter;
-mod half;
 pub mod halo;
 pub mod outcome;
 mod pages;
-mod passes;
 mod patch_ssor;
 pub mod preconditioner;
 mod prefiltered;
 pub mod reduction;
-mod short_blocks;
+mod single_blocks;
+mod symmetric_copy;
 #[cfg(test)]
 mod testing;
+mod vector_kernels;
 
 pub use block_jacobi::BlockJacobi;
 pub use block_matrix::{
@@ -57,9 +59,9 @@ pub use block_matrix::{
 pub use cg::ModifiedCg;
 pub use coarse::coarse_columns;
 pub use filter::Filter;
-pub use half::is_rounded;
 pub use halo::Halo;
 pub use outcome::{Criterion, End, Outcome, SolveError, System, Tolerance};
 pub use preconditioner::{Multilevel, Preconditioner, Smoother, aggregate_options};
 pub use prefiltered::Prefiltered;
 pub use reduction::Reduction;
+pub use symmetric_copy::is_rounded;

@@ -25,8 +25,8 @@ use super::Filter;
 use super::block_jacobi::{BlockJacobi, Symmetric, multiply};
 use super::block_matrix::{BlockMatrix, Entries, Pattern};
 use super::pages::Paged;
-use super::passes::along;
 use super::reduction::dot;
+use super::vector_kernels::axpy;
 use crate::simd::{Kernel, Lanes, widest};
 use crate::team::{Shares, parts};
 
@@ -163,7 +163,7 @@ impl Sweeps {
         let product = &self.product;
         let work = parts(&mut self.applied, &shares.elements).zip(&shares.elements);
         shares.run(work, |(applied, rows)| {
-            along(applied, -alpha, &product[rows.clone()]);
+            axpy(applied, -alpha, &product[rows.clone()]);
         });
     }
 

@@ -24,10 +24,10 @@ use weft_partition::{AggregateOptions, Aggregates, Graph, HaloPlan, Ownership, P
 use weft_runtime::comm::{Comm, CommError};
 
 use super::coarse::CoarseSpace;
-use super::passes::along;
 use super::patch_ssor::Sweeps;
 use super::reduction::{Carried, dot};
-use super::short_blocks::ShortBlocks;
+use super::single_blocks::SingleBlocks;
+use super::vector_kernels::axpy;
 use super::{Halo, Pattern, System};
 use crate::team::{Shares, parts};
 
@@ -78,13 +78,13 @@ pub struct Preconditioner {
 
 #[derive(Clone, Debug)]
 enum Local {
-    Blocks(ShortBlocks),
+    Blocks(SingleBlocks),
     Sweeps(Box<Sweeps>),
 }
 
 impl Default for Local {
     fn default() -> Self {
-        Self::Blocks(ShortBlocks::default())
+        Self::Blocks(SingleBlocks::default())
     }
 }
 
@@ -311,7 +311,7 @@ impl Preconditioner {
         match &self.local {
             Local::Blocks(blocks) => blocks.follow(rows.clone(), (r, alpha, w), u),
             Local::Sweeps(sweeps) => {
-                along(r, -alpha, w);
+                axpy(r, -alpha, w);
                 u.copy_from_slice(sweeps.applied(rows.clone()));
             }
         }

@@ -8,7 +8,7 @@ use weft_io::{Printable, Show as _};
 use weft_study::plan::{Plan, Point};
 use weft_study::policy_specification::PolicySpecification;
 use weft_study::sweep::{Label, Measured, Source, SweepError};
-use weftwork::output::{OutputError, Place, RunRecord};
+use weftwork::output::{Destination, OutputError, RunRecord};
 
 /// A scene that is run on this machine, each point a process or a job of several.
 pub(super) struct Real {
@@ -138,9 +138,9 @@ fn measured(record: &RunRecord) -> Option<Measured> {
 
 /// Removes the run in a directory, if there is one.
 fn discard(out: &Path) -> Result<(), OutputError> {
-    let place = Place::look(out)?;
-    if place.holds_run() {
-        place.overwrite()?;
+    let destination = Destination::look(out)?;
+    if destination.holds_run() {
+        destination.overwrite()?;
     }
     Ok(())
 }

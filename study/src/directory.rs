@@ -7,7 +7,6 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use tempfile::{Builder, NamedTempFile};
 use thiserror::Error;
 use weft_io::{Show as _, read_regular};
 
@@ -143,24 +142,6 @@ fn open(path: &Path) -> io::Result<File> {
 #[derive(Debug)]
 pub struct Claim {
     _locked: File,
-}
-
-/// Makes a temporary file beside a file that it is to become: exclusively, and under a name that
-/// nobody can predict.
-pub(crate) fn temporary(path: &Path) -> io::Result<NamedTempFile> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let prefix = format!(".{name}.{:016x}-", u64::from_le_bytes(bytes));
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    let mut builder = Builder::new();
-    builder.prefix(&prefix).suffix(".partial");
-    builder.make_in(folder, |path| {
-        File::options().write(true).create_new(true).open(path)
-    })
 }
 
 /// The scenes of the study in a directory; `None` if there is none.

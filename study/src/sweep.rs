@@ -397,7 +397,7 @@ fn write(folder: &Path, done: &Done) -> Result<(), SweepError> {
     let path = folder.join(done.point.name() + ".json");
     let write = || {
         let text = serde_json::to_vec_pretty(done).map_err(std::io::Error::other)?;
-        let mut partial = directory::temporary(&path)?;
+        let mut partial = weft_io::temporary_beside(&path)?;
         partial.write_all(&text)?;
         partial.persist(&path).map_err(|error| error.error)
     };

@@ -127,7 +127,7 @@ impl ModifiedCg {
             (relative, Criterion::Relative)
         };
         Ok(Progress {
-            rounded: self.half.is_some(),
+            rounded: self.copy.is_some(),
             iterations: 0,
             products,
             initial,

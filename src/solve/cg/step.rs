@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use glam::DVec3;
 
-use super::super::passes::{along, between, turn};
+use super::super::vector_kernels::{axpy, axpy_minus, xpby_dot};
 use super::super::{Filter, Preconditioner, System};
 use super::scalars::Step;
 use super::{ModifiedCg, project};
@@ -78,17 +78,17 @@ impl ModifiedCg {
                     let (p, r) = (&mut p[at.clone()], &mut r[at.clone()]);
                     match way {
                         Move::Not => {}
-                        Move::Along(a) => along(&mut x[at], a, p),
+                        Move::Along(a) => axpy(&mut x[at], a, p),
                         Move::Between(a, b) => {
                             direction.preconditioner.apply(rows.clone(), r, u);
                             direction.project(&rows, u);
-                            between(&mut x[at], (a, p), (b, u));
+                            axpy_minus(&mut x[at], (a, p), (b, u));
                         }
                     }
                     let residual = (&mut *r, alpha, &w[rows.clone()]);
                     direction.preconditioner.follow(rows.clone(), residual, u);
                     direction.project(&rows, u);
-                    *gamma += turn(p, beta, u, r);
+                    *gamma += xpby_dot(p, beta, u, r);
                 }
             }
         });
@@ -117,7 +117,7 @@ impl ModifiedCg {
                     .apply(rows.clone(), &r[rows.clone()], u);
                 direction.project(&rows, u);
                 let at = rows.start - elements.start..rows.end - elements.start;
-                between(&mut x[at], (share, &p[rows]), (share, u));
+                axpy_minus(&mut x[at], (share, &p[rows]), (share, u));
             }
         });
     }

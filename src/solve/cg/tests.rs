@@ -34,7 +34,7 @@ struct Job {
     filter: Filter,
     tolerance: Tolerance,
     threads: usize,
-    half: bool,
+    copied: bool,
     earlier: Option<Vec<DVec3>>,
     x: Vec<DVec3>,
     owned: Range<usize>,
@@ -54,7 +54,7 @@ fn solve(sheet: &Sheet, ranks: usize, seed: u64, prepare: impl Fn(&mut Job) + Sy
             filter: sheet.filter(ranks, rank, seed),
             tolerance: tight(),
             threads: 1,
-            half: false,
+            copied: false,
             earlier: None,
             x: vec![DVec3::ZERO; plan.owned().len()],
             owned: plan.owned(),
@@ -64,7 +64,7 @@ fn solve(sheet: &Sheet, ranks: usize, seed: u64, prepare: impl Fn(&mut Job) + Sy
         let preconditioner = sheet.preconditioner(job.preconditioner, ranks, rank);
         let team = Team::new(job.threads).unwrap();
         let cg = ModifiedCg::new((&plan, &sheet.tree, &ownership), preconditioner, TAG);
-        let mut cg = cg.with_team(&team).with_half(job.half);
+        let mut cg = cg.with_team(&team).with_symmetric_copy(job.copied);
         let Job {
             positions,
             part: Part { matrix, rhs },
@@ -167,10 +167,10 @@ fn solution_is_that_of_a_direct_solve_with_the_constraints_eliminated() {
         .flat_map(|seed| KINDS.map(|kind| (seed, kind)))
     {
         let exact = reference(&sheet, seed, &sheet.filter(1, 0, seed));
-        for half in [false, true] {
+        for copied in [false, true] {
             let (outcome, x, _) = solve(&sheet, 3, seed, |job| {
                 job.preconditioner = kind;
-                job.half = half;
+                job.copied = copied;
             });
             let outcome = outcome.unwrap();
             assert!(outcome.residual <= outcome.allowed);
@@ -235,19 +235,19 @@ fn rounding_shows_in_no_residual() {
     sheet.mass = 1e-7;
     for kind in KINDS {
         for relative in [1e-2, 1e-6, 1e-11] {
-            let solve = |half: bool| {
+            let solve = |copied: bool| {
                 let (outcome, ..) = solve(&sheet, 2, 4, |job| {
                     job.preconditioner = kind;
-                    job.half = half;
+                    job.copied = copied;
                     job.tolerance.relative = relative;
                 });
                 outcome.unwrap()
             };
-            let (whole, half) = (solve(false), solve(true));
-            let of = format!("{kind:?} to {relative}: {whole:?} {half:?}");
-            assert!(half.residual <= half.allowed, "{of}");
-            assert_eq!(half.allowed, whole.allowed, "{of}");
-            assert!(half.iterations < 3 * whole.iterations, "{of}");
+            let (whole, copied) = (solve(false), solve(true));
+            let of = format!("{kind:?} to {relative}: {whole:?} {copied:?}");
+            assert!(copied.residual <= copied.allowed, "{of}");
+            assert_eq!(copied.allowed, whole.allowed, "{of}");
+            assert!(copied.iterations < 3 * whole.iterations, "{of}");
         }
     }
 }
@@ -256,9 +256,9 @@ fn rounding_shows_in_no_residual() {
 #[test]
 fn numbers_too_large_for_short_ones_are_multiplied_as_they_are() {
     let sheet = Sheet::new(10, 8);
-    let scale = |half: bool, factor: f64| {
+    let scale = |copied: bool, factor: f64| {
         let (outcome, x, _) = solve(&sheet, 3, 1, |job| {
-            job.half = half;
+            job.copied = copied;
             // Projections of prescribed directions have numbers of about 1.
             job.filter.clear();
             job.part.matrix.scale(factor);
@@ -360,13 +360,13 @@ fn what_follows_the_residual_is_its_preconditioned_one() {
 #[test]
 fn ranks_and_threads_do_not_show_in_the_result() {
     let sheet = Sheet::new(40, 32);
-    for (kind, half) in KINDS
+    for (kind, copied) in KINDS
         .into_iter()
         .flat_map(|kind| [(kind, false), (kind, true)])
     {
         let job = |job: &mut Job| {
             job.preconditioner = kind;
-            job.half = half;
+            job.copied = copied;
             job.tolerance.relative = 1e-6;
         };
         let (alone, x, force) = solve(&sheet, 1, 5, job);
@@ -379,7 +379,7 @@ fn ranks_and_threads_do_not_show_in_the_result() {
                 job(work);
                 work.threads = threads;
             });
-            let of = format!("{kind:?}, half {half}, {ranks} ranks of {threads} threads");
+            let of = format!("{kind:?}, copied {copied}, {ranks} ranks of {threads} threads");
             assert_eq!(other.0, alone, "{of}");
             assert_eq!(bits(&other.1), bits(&x), "{of}");
             assert_eq!(bits(&other.2), bits(&force), "{of}");

@@ -1,23 +1,27 @@
 //! The factor of the coarse matrix: sparse Cholesky of 6x6 blocks.
 //!
-//! Right-looking: when a column is finished, what it takes from the columns behind it is subtracted
-//! there, in ascending order. Sums are made in an order of their own, and what is fused is so everywhere ([`super::padded`]), on every rank the same: ranks
-//! hold replicated factors and must agree on their bits also where their processors differ, so no
-//! library that chooses its kernels at run time will do.
+//! The factorisation is right-looking: when a column is finished, its products are subtracted from
+//! the columns behind it, in ascending order. The order of sums and the use of fused operations
+//! ([`super::padded`]) are fixed: every rank holds the whole factor, and ranks must agree on its
+//! bits also where their processors differ. So no library that chooses its kernels at run time will
+//! do.
 //!
-//! Solves read the factor rounded to f32, and compute in f64: an iteration of the conjugate gradients reads all of it
-//! once forth and once back, from behind the matrix, so what it takes is bytes. Blocks on the diagonal are inverted as they are factored: six
-//! numbers that wait for each other take longer than a product. The way back reads the same blocks: it multiplies their columns with what is below by lanes, and
-//! sums lanes once for a column. So what is solved stays symmetric and positive semidefinite, of a matrix whose entries are off by 10⁻⁷ of themselves or so.
-//! A preconditioner may be.
+//! Solves read the factor rounded to f32 and compute in f64. An iteration of the conjugate
+//! gradients reads the whole factor in the forward and again in the backward substitution, and its
+//! time is that of reading bytes. Blocks on the diagonal are inverted as they are factored, since a
+//! product is faster than a substitution with six numbers that depend on each other. The backward
+//! substitution reads the same blocks: it multiplies their columns, in lanes, with the part of the
+//! solution below, and sums lanes once for a column. So the operator stays symmetric and positive
+//! semidefinite. It is the inverse of a matrix whose entries are off by about 10⁻⁷ of themselves,
+//! which a preconditioner may be.
 //!
-//! Only a part of a solution may be wanted, and the way back is then gone only where it leads there.
+//! If only a part of a solution is wanted, the backward substitution leaves out columns on which
+//! that part does not depend.
 //!
 //! Modes may be missing: of an aggregate that is constrained, or whose vertices are on one line or
-//! one point. A pivot that is tiny beside the entry it started from, or nothing beside the largest of all, is *dropped*, its
-//! row and column with it, and its part of the solution is zero. What is solved then is the system
-//! of the modes that are left, and the answer stays symmetric and positive semidefinite in the
-//! right-hand side.
+//! one point. A pivot that is tiny beside the entry it started from, or beside the largest of all,
+//! is *dropped*, its row and column with it, and its part of the solution is zero. The system of
+//! the other modes is solved then, and the operator stays symmetric and positive semidefinite.
 
 use std::ops::Range;
 
@@ -28,13 +32,13 @@ use super::padded::{self, Column, Eight, Padded, Short, ZERO, narrowed, padded, 
 use super::{Block, Six, six};
 use crate::simd::{Kernel, Lanes, widest};
 
-/// The pattern of the factor, once for a mesh, and of its numbers what solves read.
+/// The factor: its pattern, which a mesh has once, and the numbers that solves read.
 #[derive(Clone, Debug)]
 pub(super) struct Cholesky {
     elimination: Elimination,
-    /// Where each block of the lower half of the matrix goes, in the order of [`LowerRows`].
-    places: Vec<Place>,
-    /// What solves read: inverses of the factor's blocks on the diagonal, and those below.
+    /// For each block of the lower half of the matrix, in the order of [`LowerRows`], its target.
+    targets: Vec<Target>,
+    /// Inverses of the factor's blocks on the diagonal, and the blocks below, both for solves.
     inverses: Vec<Short>,
     blocks: Vec<Short>,
     /// The columns that the wanted part of a solution depends on, the last one first.
@@ -43,11 +47,11 @@ pub(super) struct Cholesky {
     solution: Vec<Eight>,
 }
 
-/// Room for the numbers of a factor while it is made, of one matrix after the other.
+/// Room for the numbers of a factor while it is made; it serves one matrix after the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Workspace {
     diagonal: Vec<Padded>,
-    /// Inverse pivots; zero for those that were dropped.
+    /// Inverse pivots; the ones that were dropped are zero.
     pivots: Vec<Six>,
     below: Vec<Padded>,
 }
@@ -61,8 +65,9 @@ pub(super) struct LowerRows {
     pub(super) columns: Vec<u32>,
 }
 
+/// The place in the factor that a block of the matrix starts from.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Target {
     Diagonal(usize),
     Below(usize),
     /// Rows and columns change places: the row is eliminated before the column.
@@ -105,11 +110,11 @@ impl LowerRows {
 }
 
 impl Cholesky {
-    /// The pattern of the factor of a matrix with blocks on the diagonal and for each edge; of solutions just these rows are
-    /// wanted.
+    /// Makes the pattern of the factor of a matrix with blocks on the diagonal and for each edge.
+    /// Only the `wanted` rows of solutions are computed.
     pub(super) fn new(graph: &Graph, lower: &LowerRows, wanted: Range<usize>) -> Self {
         let elimination = Elimination::new(graph);
-        let mut places = Vec::with_capacity(lower.columns.len());
+        let mut targets = Vec::with_capacity(lower.columns.len());
         for (row, starts) in lower.starts.windows(2).enumerate() {
             for &column in &lower.columns[starts[0]..starts[1]] {
                 let (i, j) = (
@@ -121,10 +126,10 @@ impl Cholesky {
                         .find(i, j)
                         .expect("the factor has every block of the matrix")
                 };
-                places.push(match i.cmp(&j) {
-                    std::cmp::Ordering::Equal => Place::Diagonal(i as usize),
-                    std::cmp::Ordering::Greater => Place::Below(find(i, j)),
-                    std::cmp::Ordering::Less => Place::Transposed(find(j, i)),
+                targets.push(match i.cmp(&j) {
+                    std::cmp::Ordering::Equal => Target::Diagonal(i as usize),
+                    std::cmp::Ordering::Greater => Target::Below(find(i, j)),
+                    std::cmp::Ordering::Less => Target::Transposed(find(j, i)),
                 });
             }
         }
@@ -143,7 +148,7 @@ impl Cholesky {
         let back = (0..count as u32).rev();
         Self {
             back: back.filter(|&column| needed[column as usize]).collect(),
-            places,
+            targets,
             inverses: vec![[0.0; 40]; count],
             blocks: vec![[0.0; 40]; elimination.rows.len()],
             solution: vec![[0.0; 8]; count],
@@ -151,10 +156,10 @@ impl Cholesky {
         }
     }
 
-    /// Factors a matrix, given by the lower half as [`LowerRows`] has it; of blocks on the diagonal
-    /// only the lower half is read.
+    /// Factors a matrix, given by the lower half as [`LowerRows`] has it. Only the lower half of
+    /// blocks on the diagonal is read.
     pub(super) fn factor(&mut self, lower: &[Block], workspace: &mut Workspace) {
-        assert_eq!(lower.len(), self.places.len(), "a matrix of this pattern");
+        assert_eq!(lower.len(), self.targets.len(), "a matrix of this pattern");
         let Workspace {
             diagonal,
             pivots,
@@ -163,14 +168,14 @@ impl Cholesky {
         diagonal.resize(self.inverses.len(), ZERO);
         below.clear();
         below.resize(self.blocks.len(), ZERO);
-        for (place, block) in self.places.iter().zip(lower) {
-            match *place {
-                Place::Diagonal(at) => diagonal[at] = padded(block),
-                Place::Below(at) => below[at] = padded(block),
-                Place::Transposed(at) => below[at] = padded(&six::transposed(block)),
+        for (target, block) in self.targets.iter().zip(lower) {
+            match *target {
+                Target::Diagonal(at) => diagonal[at] = padded(block),
+                Target::Below(at) => below[at] = padded(block),
+                Target::Transposed(at) => below[at] = padded(&six::transposed(block)),
             }
         }
-        // Entries on the diagonal before elimination, to see what it leaves of them.
+        // Entries on the diagonal before elimination, with which pivots are compared.
         pivots.clear();
         pivots.extend(
             diagonal
@@ -211,7 +216,7 @@ impl Cholesky {
             let target = target as usize;
             let by = &blocks[first];
             padded::subtract_products(lanes, [&mut diagonal[target]], [by], by);
-            // Both columns have their rows ascending, and the target's has all that come here.
+            // The rows of both columns ascend, and the target has all rows of the source.
             let mut at = starts[target];
             let mut place = |row: u32| {
                 while rows[at] < row {
@@ -219,7 +224,7 @@ impl Cholesky {
                 }
                 at - own.end
             };
-            // Two at once, for what is multiplied by the same is read once.
+            // Two targets at once read the block that multiplies both only once.
             let (pairs, last) = blocks[first + 1..].as_chunks::<2>();
             let (row_pairs, last_row) = rows_here[first + 1..].as_chunks::<2>();
             for ([a, b], both) in pairs.iter().zip(row_pairs) {
@@ -235,10 +240,11 @@ impl Cholesky {
         }
     }
 
-    /// Solves for one right-hand side; of the solution only the wanted rows are told.
+    /// Solves for one right-hand side, and writes the wanted rows of the solution.
     ///
-    /// Answers the product of right-hand side and solution, of all rows: the square of what the way forth leads to, and so the
-    /// same bits whatever is wanted.
+    /// The result is the scalar product of right-hand side and solution over all rows. It is the
+    /// squared norm of the forward substitution's result, so its bits do not depend on which rows
+    /// are wanted.
     pub(super) fn solve(&mut self, rhs: &[Six], solution: &mut [Six]) -> f64 {
         for (x, &from) in self.solution.iter_mut().zip(&self.elimination.order) {
             *x = widened(rhs[from as usize]);
@@ -251,7 +257,7 @@ impl Cholesky {
         energy
     }
 
-    /// The share of a solve for all rows that one for the wanted rows takes.
+    /// The work of a solve for the wanted rows, as a share of the work for all rows.
     pub(super) fn solve_share(&self) -> f64 {
         let column = |column: &u32| 1 + self.elimination.column(*column as usize).len();
         let (forth, back) = (
@@ -261,13 +267,13 @@ impl Cholesky {
         (forth + back) as f64 / (2 * forth).max(1) as f64
     }
 
-    /// How many blocks the factor has.
+    /// The number of blocks of the factor.
     pub(super) fn block_count(&self) -> usize {
         self.inverses.len() + self.blocks.len()
     }
 }
 
-/// [`Cholesky::factor`] of blocks that are in their places; what is `nothing` is dropped.
+/// [`Cholesky::factor`] for blocks at their targets; pivots not above `nothing` are dropped.
 struct Factoring<'a> {
     factor: &'a mut Cholesky,
     workspace: &'a mut Workspace,
@@ -341,7 +347,8 @@ impl Kernel for Solving<'_> {
 }
 
 /// Factors a block on the diagonal in place. `inverse` holds the entries that its pivots started
-/// from, and becomes the inverse pivots. Dropped pivots, which are the `tiny` share of that or less, or no more than `nothing`, leave zeros below them.
+/// from, and becomes the inverse pivots. A pivot is dropped if it is at most `tiny` times that
+/// entry, or at most `nothing`; below it are zeros then.
 #[inline(always)]
 fn factor_block(
     lanes: impl Lanes,
@@ -351,7 +358,7 @@ fn factor_block(
 ) {
     for c in 0..6 {
         let pivot = block[c][c];
-        // Not a number is not greater either.
+        // NaN is not greater, and is dropped too.
         inverse[c] = if pivot > nothing.max(tiny * inverse[c].abs()) {
             1.0 / pivot.sqrt()
         } else {
@@ -368,7 +375,8 @@ fn factor_block(
     }
 }
 
-/// The inverse of a factored block on the diagonal, by columns; zero where pivots were dropped.
+/// Computes the inverse of a factored block on the diagonal, by columns; it is zero where pivots
+/// were dropped.
 #[inline(always)]
 fn inverted(block: &Padded, inverse: &Six) -> Padded {
     let mut columns = ZERO;
@@ -389,10 +397,11 @@ fn inverted(block: &Padded, inverse: &Six) -> Padded {
     columns
 }
 
-/// The share of its first value below which a pivot is rounding, and its mode not there.
+/// The share of its first value below which a pivot is an error of rounding, and its mode is
+/// missing.
 const TINY: f64 = 1e-12;
-/// The share of the largest entry below which an entry on the diagonal is the square of a rounding error: a mode that
-/// slanted constraints leave nothing of but that.
+/// The share of the largest entry below which an entry on the diagonal is the square of a rounding
+/// error: it belongs to a mode that slanted constraints remove but for such an error.
 const NOTHING: f64 = 1e-20;
 
 #[cfg(test)]
@@ -402,8 +411,8 @@ mod tests {
     use super::*;
     use crate::solve::testing::Noise;
 
-    /// A random symmetric matrix on a graph, as its lower half and in full: G Gᵀ of random blocks,
-    /// one on each vertex and two on each edge, so that it is positive definite.
+    /// Makes a random symmetric matrix on a graph, as its lower half and in full: G Gᵀ of random
+    /// blocks, one on each vertex and two on each edge, so that it is positive definite.
     fn matrix(graph: &Graph, seed: u64) -> (LowerRows, Vec<Block>, Vec<Vec<f64>>) {
         let mut noise = Noise::new(seed);
         let size = 6 * graph.vertex_count();
@@ -447,8 +456,9 @@ mod tests {
         blocks
     }
 
-    /// How far `A x` is from `b`, beside what rounding the factor may do: |L| |Lᵀ| |x| times that of f32, and of |L| |Lᵀ| an
-    /// entry is at most √(a_ii a_jj).
+    /// The distance of `A x` from `b`, divided by the bound of errors that rounding the factor
+    /// causes:
+    /// |L| |Lᵀ| |x| times the precision of f32, where an entry of |L| |Lᵀ| is at most √(a_ii a_jj).
     fn residual(dense: &[Vec<f64>], x: &[f64], b: &[f64], i: usize) -> (f64, f64) {
         let product: f64 = dense[i].iter().zip(x).map(|(a, x)| a * x).sum();
         let large = |j: usize| (dense[i][i] * dense[j][j]).sqrt() * x[j].abs();
@@ -481,7 +491,7 @@ mod tests {
         ) {
             let graph = graph(vertices, &edges);
             let (rows, _, mut dense) = matrix(&graph, seed);
-            // Modes that are not there: nothing in their rows and columns.
+            // Missing modes have zeros in their rows and columns.
             let missing: Vec<usize> =
                 missing.into_iter().filter(|&mode| mode < dense.len()).collect();
             for &mode in &missing {
@@ -503,7 +513,7 @@ mod tests {
                 let (off, bound) = residual(&dense, flat, &rhs, i);
                 prop_assert!(off < bound + 1e-12, "row {i}: {off}, more than {bound}");
             }
-            // A part of it alone is the same, to the bit.
+            // A part of the solution alone has the same bits.
             let part = vertices as usize / 3..vertices as usize / 2 + 1;
             let mut cholesky = Cholesky::new(&graph, &rows, part.clone());
             cholesky.factor(&blocks_of(&rows, &dense), &mut Workspace::default());
@@ -513,7 +523,8 @@ mod tests {
         }
     }
 
-    /// A mode that is a combination of others is dropped; what is left solves exactly.
+    /// A mode that is a combination of others is dropped, and the system of the others is solved
+    /// exactly.
     #[test]
     fn a_mode_that_others_make_up_is_dropped() {
         let graph = graph(3, &[(0, 1), (1, 2)]);

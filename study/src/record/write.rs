@@ -28,7 +28,7 @@ impl RecordWriter {
     /// # Errors
     /// The file cannot be written.
     pub fn create(path: &Path, header: &Header) -> Result<Self, RecordError> {
-        let temporary = crate::directory::temporary(path).map_err(|source| RecordError::Io {
+        let temporary = weft_io::temporary_beside(path).map_err(|source| RecordError::Io {
             path: path.to_owned(),
             source,
         })?;

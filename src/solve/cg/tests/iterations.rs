@@ -9,7 +9,7 @@ fn each_iteration_that_is_allowed_comes_nearer_to_the_solution() {
     let sheet = Sheet::new(8, 8);
     let dense = sheet.dense(1);
     let exact = reference(&sheet, 1, &sheet.filter(1, 0, 1));
-    for (kind, half) in KINDS
+    for (kind, copied) in KINDS
         .into_iter()
         .flat_map(|kind| [(kind, false), (kind, true)])
     {
@@ -17,7 +17,7 @@ fn each_iteration_that_is_allowed_comes_nearer_to_the_solution() {
         for iterations in 0..8 {
             let (outcome, x, _) = solve(&sheet, 2, 1, |job| {
                 job.preconditioner = kind;
-                job.half = half;
+                job.copied = copied;
                 job.tolerance.max_iterations = iterations;
             });
             assert!(
@@ -143,17 +143,17 @@ fn it_takes_as_many_iterations_as_the_textbook_has() {
             .flat_map(|kind| [(kind, 1e-4), (kind, 1e-10)])
         {
             let textbook = textbook_iterations(&sheet, kind, &filter, &rhs, relative);
-            for half in [false, true] {
+            for copied in [false, true] {
                 let (outcome, ..) = solve(&sheet, 1, 4, |job| {
                     job.filter = filter.clone();
                     job.preconditioner = kind;
-                    job.half = half;
+                    job.copied = copied;
                     job.tolerance.relative = relative;
                 });
                 let outcome = outcome.unwrap();
                 // A residual that rounding showed in is computed, and the search begins anew.
-                let most = if half && relative < 1e-6 { 2.0 } else { 1.03 };
-                let of = format!("{kind:?}, half {half}, mass {mass}, to {relative}");
+                let most = if copied && relative < 1e-6 { 2.0 } else { 1.03 };
+                let of = format!("{kind:?}, copied {copied}, mass {mass}, to {relative}");
                 assert!(outcome.residual <= outcome.allowed, "{of}");
                 assert!(
                     f64::from(outcome.iterations) <= most * f64::from(textbook) + 1.0,

@@ -1,31 +1,35 @@
-//! The product of an iteration, with a quarter of the bytes: half of the matrix, in short numbers.
+//! A symmetric single-precision copy of a matrix, whose product takes a quarter of the bytes.
 //!
 //! The product is limited by the bytes of the matrix, and two things make them fewer.
 //!
-//! The matrix is symmetric: of an entry and the transposed one in the same patch only the one behind the diagonal is kept here,
-//! and used for both rows. What leads out of the patch, a few entries in a hundred, is kept on both sides. So patches write
-//! only what is theirs, and threads and ranks need not agree about sums.
+//! The matrix is symmetric: of an entry and the transposed one in the same patch only the one
+//! behind the diagonal is kept here, and used for both rows. Entries that lead out of the patch, a
+//! few in a hundred, are kept on both sides. So a patch writes only its own rows, and threads and
+//! ranks need not agree about sums.
 //!
-//! And conjugate gradients find their way with a matrix that is nearly the one asked for, as long as somebody looks at the
-//! residual who has the right one \[VY00\]: entries beside the diagonal are rounded to f32 here. All sums are in f64, and what
-//! rounding took away from the entries of a row is added to the block on its diagonal, which stays in f64. So a cloth that moves as
-//! a whole is multiplied with the sums of the rows as they are, and it is the whole matrix that decides when a solve is done
-//! ([`super::cg`]).
+//! Conjugate gradients also converge with a matrix that is nearly the one asked for, as long as the
+//! residual is computed with the right one from time to time \[VY00\]. So entries beside the
+//! diagonal are rounded to f32 here. All sums are in f64, and the sum that rounding took away from
+//! the entries of a row is added to the block on its diagonal, which stays in f64. So a cloth that
+//! moves as a whole is multiplied with the exact sums of the rows, and the whole matrix decides
+//! when a solve is done ([`super::cg`]).
 //!
-//! A row is added up in an order which patches alone define, and so has the same bits on any number of ranks and threads:
-//! what entries of other rows of the patch give, in the order in which these stand here; the diagonal, blocks, scalars of its own;
-//! and at last the sum of what leads out of the patch. Whether it is used must not depend on ranks ([`pays`]).
+//! A row is added up in an order which patches alone define, and so has the same bits on any number
+//! of ranks and threads: the products of entries that stand in other rows of the patch, in the
+//! order of these rows; the diagonal, the blocks and the scalars of the row; and at last the sum of
+//! the entries that lead out of the patch. Whether the copy is used must not depend on ranks
+//! ([`is_rounded`]).
 //!
-//! Rows of a patch stand in order of how many entries they have: a loop over one to six of them ends where the processor
-//! expects it only if the one before ended there too.
+//! Rows of a patch stand in the order of their numbers of entries: the processor predicts the end
+//! of a loop over one to six entries only if the loop before had as many.
 //!
-//! They are copied from the whole matrix, which assembly and preconditioners want, once a solve. That takes as long as two or three
-//! iterations.
+//! The copy is made of the whole matrix, which assembly and preconditioners need, once a solve.
+//! That takes as long as two or three iterations.
 //!
-//! * \[VY00\] van der Vorst, Ye: Residual replacement strategies for Krylov subspace iterative methods for the convergence of
-//!   true residuals. SIAM Journal on Scientific Computing 22, 2000.
+//! * \[VY00\] van der Vorst, Ye: Residual replacement strategies for Krylov subspace iterative
+//!   methods for the convergence of true residuals. SIAM Journal on Scientific Computing 22, 2000.
 
-mod copy;
+mod fill;
 mod product;
 
 use std::ops::Range;
@@ -33,14 +37,14 @@ use std::ops::Range;
 use glam::DVec3;
 use weft_partition::PatchTree;
 
-use self::copy::{Lost, Sources};
+use self::fill::{Lost, Sources};
 use self::product::{Across, Cell, Inner};
 use super::block_matrix::{Entries, PADDING};
 use super::pages::Paged;
 use crate::simd::widest;
 use crate::team::{Shares, parts};
 
-/// Whether products of directions are rounded: whether one with half of the matrix is the faster.
+/// Whether products of directions are taken with the copy, because that is faster.
 #[must_use]
 pub fn is_rounded(tree: &PatchTree) -> bool {
     let patches = 0..tree.patch_count();
@@ -48,42 +52,44 @@ pub fn is_rounded(tree: &PatchTree) -> bool {
     tree.vertex_count() >= FEWEST_VERTICES && largest.unwrap_or(0) <= MOST_IN_PATCH
 }
 
-/// From where on the whole matrix does not stay in the cache of a core. Measured on one machine; a part of what defines results.
+/// The number of vertices from which on the whole matrix does not stay in the cache of a core. It
+/// was measured on one machine, and results depend on it.
 const FEWEST_VERTICES: usize = 5_000;
 
-/// Rows and columns within a patch have 16 bits.
+/// The most vertices of a patch, whose rows and columns have 16 bits.
 const MOST_IN_PATCH: usize = 1 << 16;
 
-/// Half of the owned rows of a matrix.
+/// A symmetric single-precision copy of the owned rows of a matrix.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Half {
+pub(super) struct SymmetricCopy {
     sources: Sources,
     patches: Vec<Patch>,
     /// The rows of each patch, in the order in which they are gone through.
     heads: Paged<Head>,
-    /// In that order, by columns, nine numbers each, and [`PADDING`].
+    /// The diagonal blocks in that order, by columns, nine numbers each, and [`PADDING`].
     diagonals: Paged<f64>,
     /// Blocks within patches by rows, nine numbers each, and [`PADDING`].
     blocks: Paged<f32>,
-    /// The column of each in its patch.
+    /// The column of each block in its patch.
     block_columns: Paged<u16>,
     scalars: Paged<f32>,
     scalar_columns: Paged<u16>,
     outer: Outer,
-    /// Of each thread.
+    /// The room of each thread.
     at_hand: Vec<AtHand>,
 }
 
-/// What a thread reads and writes of the patch at hand, for the largest of them.
+/// The room of a thread for the patch at hand, as large as the largest patch needs.
 #[derive(Clone, Debug, Default)]
 struct AtHand {
     cells: Vec<Cell>,
     lost: Vec<Lost>,
-    /// The scalars, no longer short.
+    /// The scalars in double precision.
     scalars: Vec<f64>,
 }
 
-/// A row of a patch, by its place there, and how many blocks and scalars it has behind the diagonal.
+/// A row of a patch, by its place there, with the numbers of its blocks and scalars behind the
+/// diagonal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Head {
@@ -92,13 +98,14 @@ struct Head {
     far: u16,
 }
 
-/// Where the entries of a patch stand.
+/// The places of the entries of a patch.
 #[derive(Clone, Debug, Default)]
 struct Patch {
     rows: Range<usize>,
     near: Range<usize>,
     far: Range<usize>,
-    /// Of rows with entries that lead out of the patch; those that read the halo follow those that do not.
+    /// The rows with entries that lead out of the patch; those that read the halo follow those that
+    /// do not.
     outer: Range<usize>,
     outer_to_halo: usize,
     outer_near: Range<usize>,
@@ -106,31 +113,31 @@ struct Patch {
 }
 
 impl Patch {
-    /// Whether a row of it does.
+    /// Whether one of its rows reads the halo.
     fn reads_halo(&self) -> bool {
         self.outer_to_halo < self.outer.end
     }
 
-    /// Its part of a vector of so many elements.
+    /// The part of a vector that belongs to it; `elements` are those of the vector.
     fn part<'y>(&self, y: &'y mut [DVec3], elements: &Range<usize>) -> &'y mut [DVec3] {
         &mut y[self.rows.start - elements.start..self.rows.end - elements.start]
     }
 }
 
-/// What leads out of patches.
+/// The entries that lead out of patches.
 #[derive(Clone, Debug, Default)]
 struct Outer {
     rows: Vec<u32>,
     block_starts: Vec<u32>,
     block_columns: Vec<u32>,
-    /// By columns, nine numbers each, and [`PADDING`].
+    /// The blocks by columns, nine numbers each, and [`PADDING`].
     blocks: Paged<f32>,
     scalar_starts: Vec<u32>,
     scalar_columns: Vec<u32>,
     scalars: Paged<f32>,
 }
 
-impl Half {
+impl SymmetricCopy {
     fn make_room_for_threads(&mut self, threads: usize) {
         let largest = |range: fn(&Patch) -> &Range<usize>| {
             let lengths = self.patches.iter().map(|patch| range(patch).len());
@@ -145,9 +152,11 @@ impl Half {
         self.at_hand = vec![room; threads];
     }
 
-    /// `y = A x`, but in rows that read the halo only what is in their patch. `y` is of the owned rows.
+    /// Computes `y = A x` for the owned rows, but in rows that read the halo only with entries in
+    /// their patch.
     ///
-    /// Of each patch none of whose rows does, `done` is given the vertices, its part of `y`, and its element of `of_patches`.
+    /// For each patch whose rows do not read the halo, `done` is called with the vertices, its part
+    /// of `y`, and its element of `of_patches`.
     pub(super) fn multiply_interior<T: Send>(
         &mut self,
         x: &[DVec3],
@@ -182,7 +191,8 @@ impl Half {
         });
     }
 
-    /// Adds what leads out of their patch in rows that read the halo; `done` as before, of the patches that have such rows.
+    /// Adds the entries that lead out of their patch in rows that read the halo. `done` is called
+    /// as before, for the patches that have such rows.
     pub(super) fn multiply_border<T: Send>(
         &self,
         x: &[DVec3],
@@ -202,7 +212,7 @@ impl Half {
         });
     }
 
-    /// Bytes read for a product, without the vectors.
+    /// The number of bytes that a product reads, without the vectors.
     pub(super) fn bytes(&self) -> usize {
         let outer = &self.outer;
         (size_of::<Head>() + 72) * self.heads.len()
@@ -215,7 +225,7 @@ impl Half {
 }
 
 impl Outer {
-    /// Adds the rows at some places to `y`, whose first is of the given row.
+    /// Adds the rows at some places to `y`, which begins at the given row.
     #[inline]
     fn multiply(&self, at: Range<usize>, x: &[DVec3], (y, first): (&mut [DVec3], usize)) {
         widest(Across {
@@ -246,10 +256,10 @@ mod tests {
     use crate::solve::{Reduction, Rows};
     use crate::team::Team;
 
-    /// What rounding to f32 may change of a row with entries and products of about 1.
+    /// The error that rounding to f32 may cause in a row with entries and products of about 1.
     const NEAR: f64 = 1e-6;
 
-    /// The product on so many ranks with so many threads each; `x` is of all vertices.
+    /// Computes the product on some ranks with some threads each; `x` has all vertices.
     fn product(sheet: &Sheet, ranks: usize, threads: usize, x: &[DVec3]) -> Vec<DVec3> {
         let team = Team::new(threads).unwrap();
         let of_rank = |rank| {
@@ -257,8 +267,8 @@ mod tests {
             let matrix = sheet.system(ranks, rank, 2).matrix;
             let reduction = Reduction::new(&sheet.tree, &sheet.ownership(ranks), rank);
             let reduction = reduction.with_team(&team);
-            let mut half = Half::default();
-            half.fill(&matrix, reduction.patches(), reduction.shares());
+            let mut copy = SymmetricCopy::default();
+            copy.fill(&matrix, reduction.patches(), reduction.shares());
             let owned = plan.owned().len();
             let read = plan.owned().chain(plan.halo().iter().map(|&v| v as usize));
             let local: Vec<DVec3> = read.map(|v| x[v]).collect();
@@ -270,8 +280,8 @@ mod tests {
             let (shares, count) = (reduction.shares(), |_, _: &mut [_], done: &mut u32| {
                 *done += 1
             });
-            half.multiply_interior(&early, (&mut y, &mut done), shares, count);
-            half.multiply_border(&local, (&mut y, &mut done), shares, count);
+            copy.multiply_interior(&early, (&mut y, &mut done), shares, count);
+            copy.multiply_border(&local, (&mut y, &mut done), shares, count);
             assert!(done.iter().all(|&done| done == 1), "each patch once");
             y
         };
@@ -309,8 +319,8 @@ mod tests {
                 for (row, (y, whole)) in product(&sheet, 1, 1, &x).iter().zip(&whole).enumerate() {
                     assert!((*y - *whole).length() < 1e-14 * whole.length().max(1.0));
                     matrix.for_each_in_row(row, |_, block| {
-                        let short = block.to_cols_array().map(|value| f64::from(value as f32));
-                        rounded += u32::from(short != block.to_cols_array());
+                        let single = block.to_cols_array().map(|value| f64::from(value as f32));
+                        rounded += u32::from(single != block.to_cols_array());
                     });
                 }
             }
@@ -334,15 +344,15 @@ mod tests {
 
     #[test]
     fn a_matrix_of_another_pattern_is_taken_over_too() {
-        let mut half = Half::default();
+        let mut copy = SymmetricCopy::default();
         for sheet in [Sheet::new(12, 4), Sheet::torn(12, 4, 5), Sheet::new(9, 4)] {
             let x = noise(&sheet);
             let matrix = sheet.system(1, 0, 2).matrix;
             let reduction = Reduction::new(&sheet.tree, &sheet.ownership(1), 0);
-            half.fill(&matrix, reduction.patches(), reduction.shares());
+            copy.fill(&matrix, reduction.patches(), reduction.shares());
             let mut y = vec![DVec3::NAN; sheet.len()];
             let mut none = vec![(); reduction.patches().len()];
-            half.multiply_interior(&x, (&mut y, &mut none), reduction.shares(), |_, _, ()| ());
+            copy.multiply_interior(&x, (&mut y, &mut none), reduction.shares(), |_, _, ()| ());
             let mut whole = vec![DVec3::NAN; sheet.len()];
             matrix.multiply(&x, &mut whole, Rows::All);
             for (y, whole) in y.iter().zip(&whole) {

@@ -1,4 +1,5 @@
-//! Passes over vectors between two products, in lanes and with the bits of plain code.
+//! Vector kernels: loops over vectors between two products, in SIMD lanes, with the bits of plain
+//! code.
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use glam::DVec3;
@@ -6,31 +7,32 @@ use glam::DVec3;
 use super::reduction::{DotSum, LANES};
 use crate::simd::{Kernel, Lanes, widest};
 
-/// How many bytes ahead vectors in memory are asked for: those of the rows that are taken next.
+/// The number of bytes ahead at which vectors in memory are prefetched, for the rows that come
+/// next.
 pub(super) const AHEAD: usize = 3072;
 
-/// x += a p.
-pub(super) fn along(x: &mut [DVec3], a: f64, p: &[DVec3]) {
-    widest(Along { x, a, p });
+/// Computes x += a p.
+pub(super) fn axpy(x: &mut [DVec3], a: f64, p: &[DVec3]) {
+    widest(Axpy { x, a, p });
 }
 
-/// x += a p − b u.
-pub(super) fn between(x: &mut [DVec3], (a, p): (f64, &[DVec3]), (b, u): (f64, &[DVec3])) {
-    widest(Between { x, a, p, b, u });
+/// Computes x += a p − b u.
+pub(super) fn axpy_minus(x: &mut [DVec3], (a, p): (f64, &[DVec3]), (b, u): (f64, &[DVec3])) {
+    widest(AxpyMinus { x, a, p, b, u });
 }
 
-/// p = u + β p, and r·u.
-pub(super) fn turn(p: &mut [DVec3], beta: f64, u: &[DVec3], r: &[DVec3]) -> f64 {
-    widest(Turn { p, beta, u, r })
+/// Computes p = u + β p, and r·u.
+pub(super) fn xpby_dot(p: &mut [DVec3], beta: f64, u: &[DVec3], r: &[DVec3]) -> f64 {
+    widest(XpbyDot { p, beta, u, r })
 }
 
-struct Along<'a> {
+struct Axpy<'a> {
     x: &'a mut [DVec3],
     a: f64,
     p: &'a [DVec3],
 }
 
-impl Kernel for Along<'_> {
+impl Kernel for Axpy<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -47,7 +49,7 @@ impl Kernel for Along<'_> {
     }
 }
 
-struct Between<'a> {
+struct AxpyMinus<'a> {
     x: &'a mut [DVec3],
     a: f64,
     p: &'a [DVec3],
@@ -55,7 +57,7 @@ struct Between<'a> {
     u: &'a [DVec3],
 }
 
-impl Kernel for Between<'_> {
+impl Kernel for AxpyMinus<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -76,14 +78,14 @@ impl Kernel for Between<'_> {
     }
 }
 
-struct Turn<'a> {
+struct XpbyDot<'a> {
     p: &'a mut [DVec3],
     beta: f64,
     u: &'a [DVec3],
     r: &'a [DVec3],
 }
 
-impl Kernel for Turn<'_> {
+impl Kernel for XpbyDot<'_> {
     type Output = f64;
 
     /// Adds as [`dot`](super::reduction::dot) does.

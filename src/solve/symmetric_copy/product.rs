@@ -1,4 +1,4 @@
-//! The loops of a product with [`Half`](super::Half) of a matrix.
+//! The loops of a product with a [`SymmetricCopy`](super::SymmetricCopy) of a matrix.
 
 use std::ops::Range;
 
@@ -8,12 +8,13 @@ use super::Head;
 use crate::simd::{Kernel, Lanes};
 use crate::solve::block_matrix::{AHEAD, Entries};
 
-/// A vertex of the patch at hand. One line of the cache: four numbers on the border of two take twice as long.
+/// A vertex of the patch at hand. It fills one line of the cache: four numbers on the border of two
+/// lines take twice as long.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Cell {
     x: [f64; 4],
-    /// What was added up of its row.
+    /// The sum of its row so far.
     y: [f64; 4],
 }
 
@@ -28,7 +29,7 @@ pub(super) struct Inner<'a> {
     pub(super) x: &'a [DVec3],
     pub(super) y: &'a mut [DVec3],
     pub(super) cells: &'a mut [Cell],
-    /// Room for what `scalars` are, no longer short.
+    /// Room for `scalars` in double precision.
     pub(super) long_scalars: &'a mut [f64],
 }
 
@@ -43,12 +44,12 @@ impl Kernel for Inner<'_> {
             cell.x = [x.x, x.y, x.z, 0.0];
             cell.y = [0.0; 4];
         }
-        for (long, &short) in self.long_scalars.iter_mut().zip(self.scalars) {
-            *long = f64::from(short);
+        for (long, &single) in self.long_scalars.iter_mut().zip(self.scalars) {
+            *long = f64::from(single);
         }
-        // Entries are asked for late: the cells of a patch fill the nearest cache.
-        // Four numbers are read where a row or a column of a block has three. The fourth lane of a row meets the zero of x, that of
-        // y is of no use.
+        // Entries are prefetched late: the cells of a patch fill the nearest cache. Four numbers
+        // are read where a row or a column of a block has three. The fourth lane of a row is
+        // multiplied with the zero of x, that of y is not used.
         let (mut blocks, mut block_columns) = (self.blocks, self.block_columns);
         let (mut scalars, mut scalar_columns) = (&*self.long_scalars, self.scalar_columns);
         let mut diagonals = self.diagonals;
@@ -128,14 +129,14 @@ impl Kernel for Inner<'_> {
     }
 }
 
-/// Adds what leads out of a patch to some of its rows.
+/// Adds the entries that lead out of a patch to some of its rows.
 pub(super) struct Across<'a> {
     pub(super) matrix: Entries<'a, f32>,
-    /// The rows as local indices, and where they stand among those that the entries are of.
+    /// The rows as local indices, and their places among the rows that lead out.
     pub(super) rows: (&'a [u32], Range<usize>),
     pub(super) x: &'a [DVec3],
     pub(super) y: &'a mut [DVec3],
-    /// The row that `y` begins with.
+    /// The row at which `y` begins.
     pub(super) first: usize,
 }
 

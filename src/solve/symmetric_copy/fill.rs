@@ -1,50 +1,53 @@
-//! Takes over the numbers of a matrix as [`Half`] of it, rounded.
+//! Fills a [`SymmetricCopy`] with the numbers of its matrix, rounded.
 //!
-//! A block behind the diagonal is wanted by rows. The transposed one, on the other side of the diagonal, has them as its
-//! columns: that one is copied.
+//! A block behind the diagonal is stored by rows. The transposed block, on the other side of the
+//! diagonal, has these rows as its columns, which is how the matrix stores blocks. So that one is
+//! copied.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Half, Head, MOST_IN_PATCH, Outer, Patch};
+use super::{Head, MOST_IN_PATCH, Outer, Patch, SymmetricCopy};
 use crate::simd::{Kernel, Lanes, widest};
 use crate::solve::block_matrix::{BlockMatrix, BlockSlot, PADDING, Pattern};
 use crate::solve::pages::Paged;
 use crate::team::{Shares, parts};
 
-/// How many blocks ahead of those that are copied are asked for: transposed ones stand in no order that a processor knows.
+/// The number of blocks ahead at which blocks are prefetched: transposed ones stand in no order
+/// that a processor foresees.
 const SOON: usize = 12;
 
-/// Where in a matrix the numbers stand that a copy is made of.
+/// The places in a matrix of the numbers that are copied.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sources {
-    /// Of the matrix that this was planned for.
+    /// The pattern of the matrix that this was planned for.
     pattern: Option<Arc<Pattern>>,
-    /// Of each block within patches, the transposed one.
+    /// For each block within patches, the place of the transposed one.
     blocks: Vec<BlockSlot>,
-    /// In the order of the heads, the first of the scalars.
+    /// For each row, in the order of the heads, the place of its first scalar.
     scalars: Vec<u32>,
     outer_blocks: Vec<BlockSlot>,
     outer_scalars: Vec<u32>,
 }
 
-/// What rounding takes away from the entries of a row.
+/// The sum that rounding takes away from the entries of a row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lost {
-    /// The columns of a block, each with a fourth number of no use.
+    /// The columns of a block, each with a fourth number that is not used.
     block: [[f64; 4]; 3],
-    /// Times identity.
+    /// A multiple of the identity.
     scalar: f64,
 }
 
-/// Where the entries of a row stand that are in its patch behind the diagonal, and those that lead out of it.
+/// The places of a row's entries that are in its patch behind the diagonal, and of those that lead
+/// out of the patch.
 struct Row {
     behind: Range<usize>,
     outside: Vec<u32>,
 }
 
 impl Row {
-    /// Of the entries at some places with columns given as global numbers.
+    /// Divides the entries at some places, whose columns are given as global numbers.
     fn new((at, columns): (Range<usize>, &[u32]), patch: &Range<usize>, row: usize) -> Self {
         let before =
             |vertex| at.start + columns.partition_point(|&column| (column as usize) < vertex);
@@ -69,8 +72,8 @@ struct Room<'a> {
     outer_scalars: &'a mut [f32],
 }
 
-impl Half {
-    /// Takes over the numbers of a matrix whose owned rows are cut into `patches`.
+impl SymmetricCopy {
+    /// Copies the numbers of a matrix whose owned rows are cut into `patches`.
     pub(in crate::solve) fn fill(
         &mut self,
         matrix: &BlockMatrix,
@@ -124,7 +127,7 @@ impl Half {
             for row in rows.clone() {
                 let blocks = Row::new(pattern.block_columns(row), &vertices, first + row);
                 let scalars = Row::new(pattern.scalar_columns(row), &vertices, first + row);
-                // What a patch has fits in 16 bits, and so does what a row has of it.
+                // The entries of a patch are counted with 16 bits, and so are those of a row in it.
                 let head = Head {
                     row: (row - rows.start) as u16,
                     near: blocks.behind.len() as u16,
@@ -156,7 +159,7 @@ impl Half {
             }
             patch.outer_to_halo = outer.rows.len() + inside.len();
             for (row, (blocks, scalars)) in inside.into_iter().chain(to_halo) {
-                // Not more than the matrix has, which counts with 32 bits.
+                // The matrix has no fewer, and counts with 32 bits.
                 outer.rows.push(row as u32);
                 let columns = blocks.iter().map(|&at| of.block_columns[at as usize]);
                 outer.block_columns.extend(columns);
@@ -252,21 +255,23 @@ impl Half {
     }
 }
 
-/// Copies what the rows of a patch have. Rows stand in the order of the heads.
+/// Copies the entries of the rows of a patch. Rows stand in the order of the heads.
 struct Rounding<'a, 'r> {
     matrix: &'a BlockMatrix,
     /// The local index of the first one.
     first_row: usize,
     heads: &'a [Head],
-    /// The columns, and where the numbers stand, of each block; of the scalars the columns of each and where a row has its first.
+    /// The columns and the places of all blocks, the columns of all scalars, and the place of each
+    /// row's first scalar.
     near: (&'a [u16], &'a [BlockSlot]),
     far: (&'a [u16], &'a [u32]),
-    /// Rows with entries that lead out of the patch, where those of each start, and where the numbers stand.
+    /// Rows with entries that lead out of the patch, the starts of these entries, and the places of
+    /// their numbers.
     outer_rows: &'a [u32],
     outer_near: (&'a [u32], &'a [BlockSlot]),
     outer_far: (&'a [u32], &'a [u32]),
     room: &'a mut Room<'r>,
-    /// Of each row.
+    /// The losses of each row.
     lost: &'a mut [Lost],
 }
 
@@ -339,7 +344,7 @@ impl Kernel for Rounding<'_, '_> {
                 block: [p, q, r],
                 scalar,
             } = lost[place];
-            // The upper triangle, as of all the matrix.
+            // Only the upper triangle is read, as of the whole matrix.
             *to = [
                 x.x + (p[0] + scalar),
                 y.x + p[1],
@@ -355,7 +360,7 @@ impl Kernel for Rounding<'_, '_> {
     }
 }
 
-/// Takes so many elements away from the front of a slice.
+/// Takes some elements away from the front of a slice.
 #[inline(always)]
 fn first_of<'a, T>(room: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     let (first, rest) = std::mem::take(room).split_at_mut(count);
@@ -363,7 +368,8 @@ fn first_of<'a, T>(room: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     first
 }
 
-/// Writes the columns of a block into the next room as short numbers, and answers what that takes away from each.
+/// Writes the columns of a block into the next room in single precision. The result is the part of
+/// each column that is lost.
 #[inline(always)]
 fn round<L: Lanes>(lanes: L, block: &[f64; 10], room: &mut &mut [f32]) -> [L::Four; 3] {
     let [p @ .., _, _, _, _, _, _] = block;
@@ -380,12 +386,13 @@ fn round<L: Lanes>(lanes: L, block: &[f64; 10], room: &mut &mut [f32]) -> [L::Fo
     ]
 }
 
-/// Writes a number into the next room as a short one, and answers what that takes away.
+/// Writes a number into the next room in single precision. The result is the part of it that is
+/// lost.
 #[inline(always)]
 fn round_scalar(from: f64, room: &mut &mut [f32]) -> f64 {
-    let short = from as f32;
-    first_of(room, 1)[0] = short;
-    from - f64::from(short)
+    let single = from as f32;
+    first_of(room, 1)[0] = single;
+    from - f64::from(single)
 }
 
 impl Lost {

@@ -1,15 +1,17 @@
-//! Inverted diagonal blocks in short numbers, for iterations that are limited by bytes.
+//! Inverted diagonal blocks in single precision, for iterations that are limited by bytes.
 //!
-//! An iteration goes twice over the inverses P of [`super::block_jacobi`], so they are kept as f32, which costs it half the bytes.
-//! A preconditioner may be any matrix that is symmetric and positive, and these stay so: what rounding can take from the
-//! smallest eigenvalue of a block is less than 2⁻²³ of its trace, and that is added to its diagonal before. So P ≤ P' ≤ P + 2⁻²² tr P.
-//! Stiff directions of a block, whose inverse is small beside that of the others, are then preconditioned less, if they are
-//! millions of times as stiff.
+//! An iteration goes twice over the inverses P of [`super::block_jacobi`], so they are kept as f32,
+//! which halves the bytes. A preconditioner may be any matrix that is symmetric and positive, and
+//! these stay so: rounding takes less than 2⁻²³ of its trace from the smallest eigenvalue of a
+//! block, and that is added to its diagonal before. So P ≤ P' ≤ P + 2⁻²² tr P. Stiff directions of
+//! a block, whose inverse is small beside that of the others, are then preconditioned less, if they
+//! are millions of times as stiff.
 //!
-//! P' is not zero in constrained directions: whoever multiplies with it projects what comes out, and S P' S is what preconditions.
+//! P' is not zero in constrained directions. Callers project the products with it, so that S P' S
+//! preconditions.
 //!
-//! Four rows of a patch at a time stand side by side, those behind its last one are zero. So lanes are rows, and what is added up has
-//! an order that patches alone define.
+//! Four rows of a patch at a time stand side by side, and rows behind its last one are zero. So
+//! lanes are rows, and sums have an order that patches alone define.
 
 use std::ops::Range;
 
@@ -18,34 +20,36 @@ use glam::DVec3;
 
 use super::block_jacobi::{Symmetric, in_free_directions};
 use super::pages::Paged;
-use super::passes::AHEAD;
+use super::vector_kernels::AHEAD;
 use super::{BlockMatrix, Filter};
 use crate::simd::{Kernel, Lanes, widest};
 use crate::team::{Shares, parts};
 
-/// Inverted diagonal blocks of the owned rows, rounded.
+/// Inverted diagonal blocks of the owned rows, in single precision.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ShortBlocks {
+pub(super) struct SingleBlocks {
     fours: Paged<Four>,
     /// The patches as ranges of rows, and where the fours of each are.
     patches: Vec<Range<usize>>,
     of_patches: Vec<Range<usize>>,
 }
 
-/// xx, xy, xz, yz, yy, zz of four blocks.
+/// The entries xx, xy, xz, yz, yy, zz of four blocks.
 type Four = [[f32; 4]; 6];
 
-/// The share of its trace that is added to the diagonal of a block: twice what rounding to nearest can take.
+/// The share of its trace that is added to the diagonal of a block: twice the most that rounding to
+/// nearest takes.
 const SHARE: f64 = 1.0 / (1 << 23) as f64;
 
-/// Traces are kept within 2^±60: of other blocks a multiple is kept, which is symmetric and positive too.
+/// The bound of traces, which are kept within 2^±60. Of other blocks a multiple is kept, which is
+/// symmetric and positive too.
 const LARGEST: f64 = (1_u64 << 60) as f64;
 
-impl ShortBlocks {
+impl SingleBlocks {
     /// Inverts the diagonal blocks of a matrix in the free directions of a filter.
     ///
-    /// Answers the first row (local index) whose block is not positive definite there; with its inverse, which is zero,
-    /// nobody may precondition.
+    /// The result is the first row (local index) whose block is not positive definite there. Its
+    /// inverse is zero, which is no preconditioner.
     pub(super) fn factor(
         &mut self,
         matrix: &BlockMatrix,
@@ -76,8 +80,8 @@ impl ShortBlocks {
                     if inverse.is_none() {
                         bad.get_or_insert(row);
                     }
-                    let short = inverse.map_or([0.0; 6], shortened);
-                    for (numbers, value) in fours[at / 4].iter_mut().zip(short) {
+                    let single = inverse.map_or([0.0; 6], rounded);
+                    for (numbers, value) in fours[at / 4].iter_mut().zip(single) {
                         numbers[at % 4] = value;
                     }
                 }
@@ -86,13 +90,14 @@ impl ShortBlocks {
         bad.into_iter().flatten().next()
     }
 
-    /// u = P' r for some rows, which the vectors are of: a patch, or a part of it that begins with some fourth row.
+    /// Computes u = P' r for some rows, whose parts of the vectors are given: a patch, or a part of
+    /// it that begins at a multiple of four rows.
     pub(super) fn multiply(&self, rows: Range<usize>, r: &[DVec3], u: &mut [DVec3]) {
         let blocks = self.blocks(&rows);
         widest(Product { blocks, r, u });
     }
 
-    /// r −= α w and u = P' r for such rows.
+    /// Computes r −= α w and u = P' r for such rows.
     pub(super) fn follow(
         &self,
         rows: Range<usize>,
@@ -109,7 +114,7 @@ impl ShortBlocks {
         });
     }
 
-    /// w·p and w·P' w of a patch, which the vectors are of.
+    /// Computes w·p and w·P' w of a patch, whose parts of the vectors are given.
     pub(super) fn energies(&self, patch: Range<usize>, w: &[DVec3], p: &[DVec3]) -> [f64; 2] {
         let blocks = self.blocks(&patch);
         widest(Energies { blocks, w, p })
@@ -128,10 +133,10 @@ impl ShortBlocks {
 }
 
 /// A block as it is kept.
-fn shortened(inverse: Symmetric) -> [f32; 6] {
+fn rounded(inverse: Symmetric) -> [f32; 6] {
     let [xx, xy, xz, yz, yy, zz] = inverse;
     let trace = xx + yy + zz;
-    // Nothing is free.
+    // No direction is free.
     if trace <= 0.0 {
         return [0.0; 6];
     }
@@ -182,7 +187,7 @@ fn load<L: Lanes>(lanes: L, vectors: &[f64; 12]) -> [L::Four; 3] {
     ]
 }
 
-/// The other way round.
+/// Stores vectors that are in lanes.
 #[inline(always)]
 fn store<L: Lanes>(lanes: L, [a, b, c]: [L::Four; 3], vectors: &mut [f64; 12]) {
     let (fours, _) = vectors.as_chunks_mut::<4>();
@@ -234,7 +239,7 @@ impl Kernel for Product<'_> {
     }
 }
 
-/// r −= α w and u = P' r.
+/// Computes r −= α w and u = P' r.
 struct Follow<'a> {
     blocks: &'a [Four],
     r: &'a mut [DVec3],
@@ -350,14 +355,14 @@ mod tests {
     use crate::solve::testing::{Noise, Sheet};
     use crate::team::Team;
 
-    /// v·B v, exactly enough.
+    /// The form v·B v, exactly enough.
     fn form([xx, xy, xz, yz, yy, zz]: [f64; 6], v: DVec3) -> f64 {
         let m = DMat3::from_cols_array(&[xx, xy, xz, xy, yy, yz, xz, yz, zz]);
         v.dot(m * v)
     }
 
     proptest! {
-        /// Also of blocks that are stiff beyond what short numbers can tell, and of any size.
+        /// Blocks may be stiff beyond the precision of f32, and of any size.
         #[test]
         fn rounding_takes_nothing_from_a_block(
             entries in prop::array::uniform9(-1.0_f64..1.0), thin in 0.0_f64..1.0, size in -300.0_f64..300.0
@@ -369,18 +374,18 @@ mod tests {
             let trace = block[0] + block[4] + block[5];
             prop_assume!(trace > 1e-3);
             let large = block.map(|value| size * value);
-            let kept = shortened(large).map(f64::from);
+            let kept = rounded(large).map(f64::from);
             prop_assert!(kept.iter().all(|value| value.is_finite()));
             let kept_of = (size * trace).clamp(1.0 / LARGEST, LARGEST) / trace;
             let kept = kept.map(|value| value / kept_of);
             let mut noise = Noise::new(1);
-            // Where it is thinnest, too.
+            // The direction in which it is thinnest counts too.
             let thinnest = root.x_axis.cross(root.y_axis);
             for v in (0..20).map(|_| noise.vector()).chain([thinnest]) {
                 let (v, bound) = (v.normalize_or_zero(), trace * 2.0 * SHARE);
-                let (whole, short) = (form(block, v), form(kept, v));
-                prop_assert!(short >= whole - 1e-14 * trace, "{short} is less than {whole}");
-                prop_assert!(short <= whole + bound, "{short} is far more than {whole}");
+                let (whole, single) = (form(block, v), form(kept, v));
+                prop_assert!(single >= whole - 1e-14 * trace, "{single} is less than {whole}");
+                prop_assert!(single <= whole + bound, "{single} is far more than {whole}");
             }
         }
     }
@@ -394,9 +399,9 @@ mod tests {
             .collect();
         let mut jacobi = BlockJacobi::default();
         assert_eq!(jacobi.factor(&matrix, &filter), None);
-        let mut short = ShortBlocks::default();
+        let mut single = SingleBlocks::default();
         let shares = Team::default().cut(&patches);
-        assert_eq!(short.factor(&matrix, &filter, (&patches, &shares)), None);
+        assert_eq!(single.factor(&matrix, &filter, (&patches, &shares)), None);
         let mut noise = Noise::new(4);
         let [r, p] = [(); 2].map(|()| (0..81).map(|_| noise.vector()).collect::<Vec<_>>());
         let parts = |patch: &Range<usize>| {
@@ -411,7 +416,7 @@ mod tests {
         for rows in patches.iter().flat_map(parts) {
             let (r, p) = (&r[rows.clone()], &p[rows.clone()]);
             let mut u = vec![DVec3::NAN; rows.len()];
-            short.multiply(rows.clone(), r, &mut u);
+            single.multiply(rows.clone(), r, &mut u);
             let (mut curvature, mut energy) = (0.0, 0.0);
             for ((row, (r, p)), u) in rows.clone().zip(r.iter().zip(p)).zip(&u) {
                 let exact = jacobi.apply(row, *r);
@@ -420,9 +425,9 @@ mod tests {
                 energy += r.dot(*u);
             }
             let mut followed = r.to_vec();
-            short.follow(rows.clone(), (&mut followed, 0.5, r), &mut u);
+            single.follow(rows.clone(), (&mut followed, 0.5, r), &mut u);
             assert!(followed.iter().zip(r).all(|(half, r)| *half == 0.5 * *r));
-            let found = short.energies(rows, r, p);
+            let found = single.energies(rows, r, p);
             assert!((found[0] - curvature).abs() < 1e-13);
             assert!((found[1] / energy - 1.0).abs() < 1e-14);
         }

@@ -1,0 +1,116 @@
+//! The outputs of a run on rank 0: opened before the first step, and completed after the last one.
+
+use std::io::{self, Write as _};
+use std::sync::PoisonError;
+
+use weft_io::Printable;
+
+use super::summary::{complete, partition_record, record, summarise};
+use super::{Ended, RunError, RunOptions, RunSummary, Show, resume, uneven};
+use crate::output::{Checkpoint, OutputError, RunDirectory, RunRecord};
+use crate::step::World;
+
+/// The state and the outputs with which rank 0 begins.
+pub(super) struct Start {
+    pub(super) directory: RunDirectory,
+    /// The state to go on from.
+    pub(super) checkpoint: Option<Checkpoint>,
+    /// Whether the outputs of an earlier run in the directory are continued.
+    pub(super) in_place: bool,
+    /// Sentences about the scene, and about the state that the run goes on from, that are told
+    /// before there is a result.
+    pub(super) cautions: Vec<String>,
+}
+
+/// Opens the outputs, and writes the record as it is before the first step.
+pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunError> {
+    let quality = partition_record(world, options.ranks)?;
+    let opened = resume::open(options, world)?;
+    let start = Start {
+        directory: opened.directory,
+        checkpoint: opened.checkpoint,
+        in_place: opened.in_place,
+        cautions: opened.notices.into_iter().chain(world.cautions()).collect(),
+    };
+    let vertices = world.model().masses().len();
+    let uneven = uneven(
+        options.ranks as u64,
+        vertices,
+        quality.patches,
+        quality.imbalance,
+    );
+    let mut record = record(world.scene(), options, quality);
+    let header = start.checkpoint.as_ref().map(|c| &c.header);
+    record.resumed_from = header.map(|header| header.step);
+    let header = header.filter(|_| start.in_place);
+    record.history = header.and_then(|header| header.history.clone());
+    record.warnings.clone_from(&start.cautions);
+    record.write(&start.directory)?;
+    if options.progress != Show::Nothing {
+        for caution in &start.cautions {
+            // If standard error is closed, there is nobody else to tell.
+            drop(writeln!(io::stderr(), "warning: {}", Printable(caution)));
+        }
+        let overshoot = match options.steps {
+            None => world.scene().time.overshoot(),
+            Some(_) => None,
+        };
+        for sizes in world.sizes() {
+            drop(writeln!(io::stderr(), "note: {sizes}"));
+        }
+        for note in uneven.into_iter().chain(overshoot) {
+            drop(writeln!(io::stderr(), "note: {}", Printable(&note)));
+        }
+    }
+    Ok((start, record))
+}
+
+/// Writes the result of a run. The measurements come first, so that they are not lost if there is
+/// no room for traces.
+pub(super) fn conclude(
+    world: &World,
+    options: &RunOptions,
+    start: &Start,
+    mut record: RunRecord,
+    ended: Ended,
+) -> RunSummary {
+    let mut summary = summarise(world, options, start, &ended.ranks);
+    complete(&mut record, &summary, options);
+    let last = ended.ranks.iter().find_map(|rank| rank.last.as_ref());
+    record.history = last.map(|last| last.history.clone());
+    let write = |record: &mut RunRecord| {
+        if let Some(traces) = ended.traces {
+            let exit = record.exit.take();
+            record.write(&start.directory)?;
+            record.exit = exit;
+            traces.write(&start.directory, record)?;
+        }
+        record.write(&start.directory)
+    };
+    if let Err(error) = write(&mut record) {
+        let message = error.to_string();
+        if record.exit == Some(0) {
+            record.fail(RunError::Output(error).exit_code(), message.clone());
+        }
+        // If that cannot be written either, the message has to do.
+        drop(record.write(&start.directory));
+        summary.unwritten = Some(message);
+    }
+    summary
+}
+
+/// Writes into the record of the run that [`run_rank`](super::run_rank) has begun here with these
+/// options that it has failed. If none was begun, as where the directory of another run was
+/// refused, nothing is written.
+///
+/// # Errors
+/// It cannot be written.
+pub fn note_failure(options: &RunOptions, exit: u8, message: &str) -> Result<(), OutputError> {
+    let begun = options.begun.0.lock();
+    let begun = begun.unwrap_or_else(PoisonError::into_inner).clone();
+    begun.map_or(Ok(()), |(directory, mut record)| {
+        record.fail(exit, message);
+        record.history = None;
+        record.write(&directory)
+    })
+}

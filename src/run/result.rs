@@ -1,0 +1,114 @@
+//! The result of a run: what its caller gets, and what ranks report to rank 0.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weft_runtime::ScopeReport;
+
+use super::between::BETWEEN;
+use super::summary::UNCROSS_BODIES;
+use super::{Audit, Cause, Cuts, RunOptions, TraceSummary};
+use crate::diagnostics::{Balance, PhaseTable};
+use crate::output::{FrameAudit, HistoryMark, RankRecord, StateHash};
+use crate::step::{PHASES, Stops};
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub struct RunSummary {
+    /// Hash of the last state, which does not depend on ranks, workers or schedule.
+    pub hash: StateHash,
+    /// Steps taken.
+    pub steps: u64,
+    /// Cloth vertices.
+    pub vertices: usize,
+    /// Time of the ranks' loop, slowest rank.
+    pub loop_time: Duration,
+    /// The time of each phase.
+    pub phases: PhaseTable,
+    /// The shares of tests that ranks had.
+    pub balance: Balance,
+    /// The work of each rank, by rank.
+    pub ranks: Vec<RankRecord>,
+    /// Frames written.
+    pub frames: usize,
+    /// Depth in m of the deepest vertex inside a body in any frame; negative if none was ever
+    /// inside, `None` without bodies.
+    pub deepest: Option<f64>,
+    /// Largest principal strain of any step.
+    pub strain: f64,
+    /// Pairs of an edge and a triangle of the cloth that cross in the last state.
+    pub crossings: usize,
+    /// Pairs of cloth and bodies that cross in the last state.
+    pub pierced: usize,
+    /// The steps that were cut.
+    pub cuts: Cuts,
+    /// The reasons for which linear solves stopped.
+    pub stops: Stops,
+    /// Limits that the result breaks, each a sentence.
+    pub warnings: Vec<String>,
+    /// The step that the run went on from.
+    pub resumed_from: Option<u64>,
+    /// The reason for which it stopped before its end, if it did. The last state is then in a
+    /// checkpoint.
+    pub stopped: Option<Cause>,
+    /// The findings in frames, if they were audited.
+    pub audit: Option<FrameAudit>,
+    /// A summary of the trace, if one was asked for.
+    pub trace: Option<TraceSummary>,
+    /// The reason for which not everything could be written at the end, such as a full disk. All
+    /// else is told all the same.
+    pub unwritten: Option<String>,
+}
+
+impl RunSummary {
+    /// The fault of a run that went well but for its audit, if that was to be strict.
+    #[must_use]
+    pub fn audit_failure(&self, options: &RunOptions) -> Option<String> {
+        let audit = (self.audit.as_ref()).filter(|_| options.audit == Some(Audit::Strict))?;
+        let advice = if audit.has_crossed_bodies() {
+            UNCROSS_BODIES
+        } else {
+            "take a shorter time.step or a larger contact.thickness"
+        };
+        (!audit.crossing.is_empty()).then(|| format!("{audit}; {advice}"))
+    }
+}
+
+/// The report of a rank about the whole run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct RankTotals {
+    pub(super) times: [Duration; PHASES.len()],
+    /// The times of work between steps.
+    pub(super) between: [Duration; BETWEEN.len()],
+    pub(super) scope: ScopeReport,
+    /// The time in which patches were made ready outside of tasks.
+    pub(super) early: Duration,
+    /// The time of waiting for messages in steps, outside of scopes.
+    pub(super) waited: Duration,
+    pub(super) loop_time: Duration,
+    pub(super) cuts: Cuts,
+    pub(super) stops: Stops,
+    pub(super) stopped: Option<Cause>,
+    pub(super) last: Option<Last>,
+    pub(super) trace: Option<TraceSummary>,
+    /// The steps that a record lacks, on rank 0.
+    pub(super) unrecorded: Option<String>,
+}
+
+/// The end of a run, as rank 0 knows it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Last {
+    pub(super) history: HistoryMark,
+    pub(super) hash: StateHash,
+    pub(super) steps: u64,
+    pub(super) crossings: usize,
+    /// Crossings of cloth and bodies.
+    pub(super) pierced: usize,
+    pub(super) audit: Option<FrameAudit>,
+    pub(super) frames: usize,
+    pub(super) deepest: f64,
+    pub(super) strain: f64,
+    pub(super) beyond_limit: f64,
+    /// An account of how strain came to be beyond a limit.
+    pub(super) breach: Option<String>,
+}

@@ -1,0 +1,204 @@
+//! The keys of `pins` of a `[[cloth]]`.
+
+use glam::DVec3;
+
+use super::form::{Direction, Vector, Written, plain};
+use super::key::{Key, Nested, Value, read_keys, write_inline};
+use super::motion;
+use super::objects::motion_of;
+use super::quantity::Dimension;
+use super::reader::{Range, Table};
+use super::{Held, Keyframe, Motion, Pin, Slide};
+
+/// What the keys of a pin say.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PinKeys {
+    nearest: Option<DVec3>,
+    min: Option<DVec3>,
+    max: Option<DVec3>,
+    rail: Option<DVec3>,
+    plane: Option<DVec3>,
+    velocity: Option<DVec3>,
+    motion: Option<Motion>,
+}
+
+type Of<F> = Value<PinKeys, F>;
+
+const POINT: Vector = Vector(Dimension::LENGTH, Range::Any);
+
+/// The keys of a pin, in the order in which they are read and echoed.
+pub(super) const KEYS: &[Key<PinKeys>] = &[
+    Key::new(
+        "nearest",
+        &Of {
+            form: POINT,
+            get: |pin| pin.nearest,
+            set: |pin, point| pin.nearest = Some(point),
+        },
+        "The vertex nearest to this point of the cloth as it starts is held. A pin has this, or `min` \
+         and `max`.",
+    )
+    .unset("none"),
+    Key::new(
+        "min",
+        &Of {
+            form: POINT,
+            get: |pin| pin.min,
+            set: |pin, corner| pin.min = Some(corner),
+        },
+        "The lower corner of a box. All vertices of the cloth as it starts that are in it are held.",
+    )
+    .unset("none"),
+    Key::new(
+        "max",
+        &Of {
+            form: POINT,
+            get: |pin| pin.max,
+            set: |pin, corner| pin.max = Some(corner),
+        },
+        "The upper corner of the box.",
+    )
+    .unset("none"),
+    Key::new(
+        "rail",
+        &Of {
+            form: Direction {
+                example: "[1, 0, 0]",
+            },
+            get: |pin| pin.rail,
+            set: |pin, direction| pin.rail = Some(direction),
+        },
+        "The direction along which the vertices slide, without friction, each on its own rail through \
+         where it starts.",
+    )
+    .unset("they are fixed"),
+    Key::new(
+        "plane",
+        &Of {
+            form: Direction {
+                example: "[0, 0, 1]",
+            },
+            get: |pin| pin.plane,
+            set: |pin, normal| pin.plane = Some(normal),
+        },
+        "The normal of the planes in which the vertices slide, instead of `rail`.",
+    )
+    .unset("they are fixed"),
+    Key::new(
+        "velocity",
+        &Of {
+            form: Vector(Dimension::SPEED, Range::Any),
+            get: |pin| pin.velocity,
+            set: |pin, velocity| pin.velocity = Some(velocity),
+        },
+        "The velocity of the pin, its rails and planes.",
+    )
+    .unset("0"),
+    Key::new(
+        "motion",
+        &Nested {
+            what: "a table",
+            write: |pin: &PinKeys| {
+                let motion = pin.motion.as_ref()?;
+                Some(plain(write_inline(motion::KEYS, motion)))
+            },
+        },
+        "How the pin moves and turns, instead of `velocity`: [its keys](#motion). The first keyframe \
+         is where the cloth starts: it has neither `translation` nor rotation. `center` is the point, \
+         or the middle of the box, if it is not given.",
+    )
+    .unset("none"),
+];
+
+/// Reads a pin, in steps of `step` seconds.
+pub(super) fn pin(table: &Table<'_>, step: f64) -> Pin {
+    let said = read_keys(table, KEYS, PinKeys::default());
+    let held = held(table, &said);
+    let slide = match (said.rail, said.plane) {
+        (None, None) => Slide::Nowhere,
+        (Some(direction), None) => Slide::Rail(direction),
+        (None, Some(normal)) => Slide::Plane(normal),
+        (Some(_), Some(_)) => {
+            table.note(
+                "plane",
+                "a pin slides along a `rail` or in a `plane`, not both",
+            );
+            Slide::Nowhere
+        }
+    };
+    let motion = motion_of(table, "pin", said.velocity, held.middle(), step);
+    let first = motion.as_ref().and_then(|motion| motion.keyframes.first());
+    if first.is_some_and(Keyframe::is_away) {
+        table.note(
+            "motion",
+            "the first keyframe of a pin is where the cloth starts: it takes neither translation nor \
+             rotation nor turn",
+        );
+    }
+    Pin {
+        held,
+        slide,
+        velocity: said.velocity.unwrap_or(DVec3::ZERO),
+        motion,
+    }
+}
+
+fn held(table: &Table<'_>, said: &PinKeys) -> Held {
+    match (said.nearest, said.min, said.max) {
+        (Some(nearest), None, None) => Held::Nearest(nearest),
+        (None, Some(min), Some(max)) => {
+            if min.cmpgt(max).any() {
+                table.note("min", "must not be greater than `max` along any axis");
+            }
+            Held::Box { min, max }
+        }
+        _ => {
+            let message = "wants either `nearest = [x, y, z]` or both `min` and `max`";
+            table.note("", message);
+            Held::Nearest(DVec3::NAN)
+        }
+    }
+}
+
+/// Pins as a list, one in a line.
+pub(super) fn write_pins(pins: &[Pin]) -> Option<Written> {
+    if pins.is_empty() {
+        return None;
+    }
+    let lines: String = pins
+        .iter()
+        .map(|pin| {
+            let line = write_inline(KEYS, &PinKeys::from(pin));
+            // The lines of a motion are below that of their pin.
+            format!("    {},\n", line.replace('\n', "\n    "))
+        })
+        .collect();
+    Some(Written {
+        text: format!("[\n{lines}]"),
+        unit: Dimension::LENGTH.si(),
+    })
+}
+
+impl From<&Pin> for PinKeys {
+    fn from(pin: &Pin) -> Self {
+        let (nearest, min, max) = match pin.held {
+            Held::Nearest(point) => (Some(point), None, None),
+            Held::Box { min, max } => (None, Some(min), Some(max)),
+        };
+        let (rail, plane) = match pin.slide {
+            Slide::Nowhere => (None, None),
+            Slide::Rail(direction) => (Some(direction), None),
+            Slide::Plane(normal) => (None, Some(normal)),
+        };
+        let moves = pin.motion.is_none() && pin.velocity != DVec3::ZERO;
+        Self {
+            nearest,
+            min,
+            max,
+            rail,
+            plane,
+            velocity: moves.then_some(pin.velocity),
+            motion: pin.motion.clone(),
+        }
+    }
+}

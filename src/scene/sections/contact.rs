@@ -1,0 +1,93 @@
+//! The keys of `[contact]`.
+
+use crate::scene::form::{Amount, Count, Flag, OneOf, words};
+use crate::scene::key::{Changes, Key, Section, Value};
+use crate::scene::quantity::Dimension;
+use crate::scene::reader::{Range, Table};
+use crate::scene::{ContactParameters, Culling, Scene};
+
+type Of<F> = Value<ContactParameters, F>;
+
+words!(Culling);
+
+impl Section for ContactParameters {
+    const NAME: &'static str = "contact";
+
+    const KEYS: &'static [Key<Self>] = &[
+        Key::new(
+            "thickness",
+            &Of {
+                form: Amount(Dimension::LENGTH, Range::Positive),
+                get: |contact| Some(contact.thickness),
+                set: |contact, thickness| contact.thickness = thickness,
+            },
+            "The distance kept between cloth and bodies, and between layers of cloth.",
+        ),
+        Key::new(
+            "self_collision",
+            &Of {
+                form: Flag,
+                get: |contact| Some(contact.self_collision),
+                set: |contact, collides| contact.self_collision = collides,
+            },
+            "Whether cloth collides with cloth.",
+        ),
+        Key::new(
+            "self_friction",
+            &Of {
+                form: Amount(Dimension::NUMBER, Range::NonNegative),
+                get: |contact| Some(contact.self_friction),
+                set: |contact, friction| contact.self_friction = friction,
+            },
+            "Coulomb's coefficient of friction of cloth on cloth.",
+        )
+        .idle(without_layers),
+        Key::new(
+            "culling",
+            &Of {
+                form: OneOf::<Culling>::NEW,
+                get: |contact| Some(contact.culling),
+                set: |contact, culling| contact.culling = culling,
+            },
+            "With `\"smooth\"`, tests within cloth that is shown to be too smooth to touch itself are \
+             left out, and [no contact is lost](theory.md). That is proven, so the trajectory is the \
+             same to the bit. `\"none\"` is the conservative mode, in which all tests are made: it \
+             trusts no proof, and takes longer.",
+        )
+        .changes(Changes::Output)
+        .idle(without_layers),
+        Key::new(
+            "iterations",
+            &Of {
+                form: Count(1, 1000),
+                get: |contact| Some(u64::from(contact.iterations)),
+                set: |contact, most| contact.iterations = small(most),
+            },
+            "The most rounds of impulses in a pass. A step has two or three passes.",
+        ),
+        Key::new(
+            "strain_change",
+            &Of {
+                form: Amount(Dimension::NUMBER, Range::Positive),
+                get: |contact| contact.strain_change,
+                set: |contact, change| contact.strain_change = Some(change),
+            },
+            "The share of its length by which an edge may change in a part of a step, kept by damping \
+             impulses.",
+        )
+        .unset("none"),
+    ];
+
+    fn check(&self, _: &Table<'_>) {}
+}
+
+/// Why parameters of contact between layers do nothing, if so.
+fn without_layers(scene: &Scene) -> Option<&'static str> {
+    (!scene.contact.self_collision)
+        .then_some("contact.self_collision is off: turn it on, or leave this out")
+}
+
+/// A count whose range fits.
+pub(super) fn small(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,112 @@
+//! The keys of `[output]`.
+
+use crate::scene::Output;
+use crate::scene::form::{Amount, Counts, Flag, Vector};
+use crate::scene::key::{Changes, Key, Section, Value};
+use crate::scene::quantity::Dimension;
+use crate::scene::reader::{Range, Table};
+
+type Of<F> = Value<Output, F>;
+
+/// A point of a picture's scene.
+const POINT: Vector = Vector(Dimension::LENGTH, Range::Any);
+
+impl Section for Output {
+    const NAME: &'static str = "output";
+
+    const KEYS: &'static [Key<Self>] = &[
+        Key::new(
+            "interval",
+            &Of {
+                form: Amount(Dimension::TIME, Range::Positive),
+                get: |output| Some(output.interval),
+                set: |output, interval| output.interval = interval,
+            },
+            "The time between frames.",
+        )
+        .changes(Changes::Output),
+        Key::new(
+            "frames",
+            &Of {
+                form: Flag,
+                get: |output| Some(output.frames),
+                set: |output, frames| output.frames = frames,
+            },
+            "Whether frames are written as `.vtp` files.",
+        )
+        .changes(Changes::Output),
+        Key::new(
+            "pictures",
+            &Of {
+                form: Flag,
+                get: |output| Some(output.pictures),
+                set: |output, pictures| output.pictures = pictures,
+            },
+            "Whether a picture of each frame is written.",
+        )
+        .changes(Changes::Output),
+        Key::new(
+            "checkpoints",
+            &Of {
+                form: Flag,
+                get: |output| Some(output.checkpoints),
+                set: |output, checkpoints| output.checkpoints = checkpoints,
+            },
+            "Whether checkpoints are written, from which a run can go on.",
+        )
+        .changes(Changes::Output),
+        Key::new(
+            "checkpoint_interval",
+            &Of {
+                form: Amount(Dimension::TIME, Range::NonNegative),
+                get: |output| Some(output.checkpoint_interval),
+                set: |output, interval| output.checkpoint_interval = interval,
+            },
+            "The wall time between checkpoints; with 0 there is one after each step.",
+        )
+        .changes(Changes::Output),
+        Key::new(
+            "size",
+            &Of {
+                form: Counts(16, 8192),
+                get: |output| Some(output.picture_size.map(u64::from)),
+                set: |output, size| {
+                    output.picture_size = size.map(|side| u32::try_from(side).unwrap_or(u32::MAX));
+                },
+            },
+            "The size of pictures in pixels.",
+        )
+        .changes(Changes::Output),
+        Key::new(
+            "camera",
+            &Of {
+                form: POINT,
+                get: |output| output.camera,
+                set: |output, camera| output.camera = Some(camera),
+            },
+            "The point from which pictures are taken.",
+        )
+        .unset("from the scene")
+        .changes(Changes::Output),
+        Key::new(
+            "look_at",
+            &Of {
+                form: POINT,
+                get: |output| output.look_at,
+                set: |output, look_at| output.look_at = Some(look_at),
+            },
+            "The point that is in the middle of pictures.",
+        )
+        .unset("from the scene")
+        .changes(Changes::Output),
+    ];
+
+    fn check(&self, table: &Table<'_>) {
+        if self.camera.is_some() && self.camera == self.look_at {
+            table.note(
+                "look_at",
+                "the camera cannot look at the point where it stands",
+            );
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The keys above all tables.
+
+use glam::DVec3;
+
+use crate::scene::form::{Text, Vector};
+use crate::scene::key::{Changes, Key, Section, Value};
+use crate::scene::quantity::{Dimension, Short};
+use crate::scene::reader::{Range, Table};
+use crate::scene::{Scene, defaults};
+
+/// What the keys above all tables say.
+pub(in crate::scene) struct Root {
+    /// One line for people.
+    pub(in crate::scene) title: String,
+    /// The name of the run, if it is given.
+    pub(in crate::scene) name: Option<String>,
+    /// Acceleration in m/s².
+    pub(in crate::scene) gravity: DVec3,
+}
+
+type Of<F> = Value<Root, F>;
+
+impl Section for Root {
+    const NAME: &'static str = "";
+
+    const KEYS: &'static [Key<Self>] = &[
+        Key::new(
+            "title",
+            &Of {
+                form: Text,
+                get: |root| Some(root.title.clone()),
+                set: |root, title| root.title = title,
+            },
+            "A line for people, of at most 200 characters.",
+        )
+        .changes(Changes::Output),
+        Key::new(
+            "name",
+            &Of {
+                form: Text,
+                get: |root| root.name.clone(),
+                set: |root, name| root.name = Some(name),
+            },
+            "The name of the run: 1 to 64 letters, digits, `-` or `_`.",
+        )
+        .unset("the file's stem")
+        .changes(Changes::Output),
+        Key::new(
+            "gravity",
+            &Of {
+                form: Vector(Dimension::ACCELERATION, Range::Any),
+                get: |root| Some(root.gravity),
+                set: |root, gravity| root.gravity = gravity,
+            },
+            "The acceleration of gravity; z points upwards where scenes are shown.",
+        ),
+    ];
+
+    fn check(&self, table: &Table<'_>) {
+        let title = &self.title;
+        if title.chars().count() > LONGEST_TITLE || title.chars().any(char::is_control) {
+            table.note(
+                "title",
+                format!("wants one line of at most {LONGEST_TITLE} characters"),
+            );
+        }
+        let Some(name) = &self.name else { return };
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(suits_name) {
+            let message = format!(
+                "`{}` is no name; it wants 1 to {LONGEST_NAME} letters, digits, `-` or `_`",
+                Short(name)
+            );
+            table.note("name", message);
+        }
+    }
+}
+
+impl Default for Root {
+    fn default() -> Self {
+        Self {
+            title: String::new(),
+            name: None,
+            gravity: defaults::GRAVITY,
+        }
+    }
+}
+
+impl Root {
+    /// Takes the values of these keys out of a scene.
+    pub(in crate::scene) fn of(scene: &Scene) -> Self {
+        Self {
+            title: scene.title.clone(),
+            name: Some(scene.name.clone()),
+            gravity: scene.gravity,
+        }
+    }
+}
+
+/// Whether names may have this character.
+pub(in crate::scene) fn suits_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-' || c == '_'
+}
+
+/// Longest title in characters.
+const LONGEST_TITLE: usize = 200;
+
+/// Longest name in bytes.
+pub(in crate::scene) const LONGEST_NAME: usize = 64;
