@@ -30,8 +30,7 @@ use weft_io::open_regular;
 use super::plain::open_plain;
 use super::{HistoryMark, OutputError, RunDirectory};
 use crate::build_identity::BuildIdentity;
-use crate::step::body_response::VertexState;
-use crate::step::{Past, State};
+use crate::step::{Past, State, VertexState};
 
 const MAGIC: [u8; 8] = *b"WEFTCKPT";
 /// The layout without a past, and the one with it.

@@ -5,77 +5,39 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `world` | what does not change |
+//! | `world` | what does not change, with its pins; what of it is likely a mistake |
 //! | `simulation` | a rank's share of the state; steps |
-//! | `stride` | in how many parts a step is taken |
-//! | `part` | the part of a step, from contacts to the new state |
-//! | `motion` | integrators |
-//! | `assembly` | the linear system |
-//! | `elements`, `triangles`, `bending`, `around`, `touching` | what elements make of a run of its rows |
-//! | `newton` | systems one after the other, until the equations are met |
-//! | `geometry` | what tests of all ranks read, made in parts and shared |
-//! | `detect` | contacts, found by tasks |
-//! | [`body_response`] | how bodies act |
-//! | `corrections`, [`impulses`], `row`, `strand`, `row_exchange` | what impulses put right |
-//! | `strain_limit`, `edges` | cloth that stretches too far or too fast |
-//! | `share` | the new state for every rank, and the next system meanwhile |
-//! | `state` | the state for checkpoints |
-//! | `caution`, `sizes` | what is allowed and likely a mistake, how large things are |
-//! | `breach` | why strain goes beyond its limit |
-//! | `probe` | what a profile of the next step reads |
-//! | `error`, `fault`, `report` | what is said of a step |
+//! | `substep` | the sequence of stages of a substep, from contacts to the new state |
+//! | `contact` | contacts, found by tasks of all ranks |
+//! | `integrate` | integrators, and the lengths of substeps |
+//! | `system` | the linear system |
+//! | `response` | how bodies act, and what impulses put right |
+//! | `exchange` | the new state for every rank, and the state for checkpoints |
+//! | `diagnose` | why strain goes beyond its limit, and what profiles read |
+//! | `error`, `report` | what is said of a step |
 
-mod around;
-mod assembly;
-mod balancer;
-mod bending;
-pub mod body_response;
-mod breach;
-mod caution;
-mod contact_post;
-mod contacts;
-mod corrections;
-#[cfg(test)]
-mod corrections_tests;
-mod detect;
-mod edges;
-mod elements;
+mod contact;
+mod diagnose;
 mod error;
-mod geometry;
-pub mod impulses;
-mod letter;
-mod motion;
-#[cfg(test)]
-mod moving_tests;
-mod newton;
-mod part;
-mod pins;
-#[cfg(test)]
-mod pins_tests;
-mod probe;
+mod exchange;
+mod integrate;
 mod report;
-mod row;
-mod row_exchange;
-mod share;
+mod response;
 mod simulation;
-mod sizes;
-mod state;
-mod strain_limit;
-mod strand;
-mod stride;
+mod substep;
+mod system;
 #[cfg(test)]
 mod tests;
-mod touching;
-mod triangles;
 mod world;
 
-pub use assembly::Strains;
-pub use breach::Breach;
-pub(crate) use detect::patch_sizes;
+pub(crate) use contact::detect::patch_sizes;
+pub(crate) use contact::geometry::tiles;
+pub(crate) use contact::letter::BYTES as CONTACT_BYTES;
+pub use diagnose::breach::Breach;
 pub use error::{GaveUp, Named, StepError};
-pub(crate) use geometry::tiles;
-pub(crate) use letter::BYTES as CONTACT_BYTES;
+pub use exchange::saved_state::{Past, State};
 pub use report::{PHASES, StepReport, Stops, Sufficed};
+pub use response::body_response::VertexState;
 pub use simulation::{Simulation, exchange_name};
-pub use state::{Past, State};
+pub use system::assembly::Strains;
 pub use world::{World, WorldError};

@@ -142,7 +142,7 @@ pub struct StepReport {
 
 impl StepReport {
     /// Takes note of a linear solve.
-    pub(super) fn note(&mut self, outcome: &Outcome) {
+    pub(crate) fn note(&mut self, outcome: &Outcome) {
         self.systems += 1;
         self.iterations += outcome.iterations;
         self.products += outcome.products;
@@ -156,7 +156,7 @@ impl StepReport {
     }
 
     /// Adds a part of the step, also one that failed.
-    pub(super) fn add(&mut self, part: Self) {
+    pub(crate) fn add(&mut self, part: Self) {
         self.iterations += part.iterations;
         self.products += part.products;
         self.passes += part.passes;
@@ -188,14 +188,14 @@ impl StepReport {
 }
 
 /// Laps of the driver's clock.
-pub(super) struct Clock(pub(super) Duration);
+pub(crate) struct Clock(pub(crate) Duration);
 
 impl Clock {
-    pub(super) fn start(comm: &dyn Comm) -> Self {
+    pub(crate) fn start(comm: &dyn Comm) -> Self {
         Self(comm.now())
     }
 
-    pub(super) fn lap(&mut self, comm: &dyn Comm) -> Duration {
+    pub(crate) fn lap(&mut self, comm: &dyn Comm) -> Duration {
         let now = comm.now();
         now.saturating_sub(std::mem::replace(&mut self.0, now))
     }

@@ -11,21 +11,21 @@ use weft_partition::{HaloPlan, Ownership};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Comm, Tag};
 
-use super::assembly::{Assembly, Strains};
-use super::balancer::Balancer;
-use super::body_response::{BodyResponse, VertexState};
-use super::contacts::Contacts;
-use super::corrections::{self, Corrections};
-use super::edges::Edges;
+use super::contact::balancer::Balancer;
+use super::contact::contacts::Contacts;
+use super::contact::geometry;
 use super::error::{Named, StepError};
-use super::geometry;
-use super::motion::{self, Motion};
-use super::pins::Hold;
+use super::exchange::new_state::Ahead;
+use super::integrate::substep_controller::Stride;
+use super::integrate::time_integrator::{self, Motion};
 use super::report::StepReport;
-use super::row_exchange;
-use super::share::Ahead;
-use super::stride::Stride;
+use super::response::body_response::{BodyResponse, VertexState};
+use super::response::constraint_exchange;
+use super::response::corrections::{self, Corrections};
+use super::response::edges::Edges;
+use super::system::assembly::{Assembly, Strains};
 use super::world::World;
+use super::world::prescribed_motion::Hold;
 use crate::collide::{Extent, Volumes};
 use crate::scene;
 use crate::solve::{
@@ -42,9 +42,9 @@ pub fn exchange_name(tag: Tag) -> Option<&'static str> {
     Some(match tag {
         geometry::TAG => "cells beside tiles",
         CG_TAG => "solve halo",
-        row_exchange::TAG => "impulse rows",
+        constraint_exchange::TAG => "impulse rows",
         corrections::TAG => "response halo",
-        motion::TAG => "motion halo",
+        time_integrator::TAG => "motion halo",
         _ => return None,
     })
 }
@@ -326,7 +326,7 @@ impl<'w> Simulation<'w> {
     pub(super) fn overstretched(&mut self, v: &[DVec3], dt: f64) -> Option<f64> {
         self.load_local();
         let of = (self.world.model(), &self.assembly);
-        let fault = super::strain_limit::most_overstretched(of, (&self.local_x, v), dt);
+        let fault = super::response::strain_limit::most_overstretched(of, (&self.local_x, v), dt);
         fault.map(|fault| -fault.key)
     }
 

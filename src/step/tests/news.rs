@@ -5,7 +5,7 @@ use weft_runtime::comm::{CommError, Rank};
 use weft_runtime::wire;
 
 use super::*;
-use crate::step::balancer::News;
+use crate::step::contact::balancer::News;
 
 /// A rank that has made a test, of what it is reported by two.
 struct Hearer {

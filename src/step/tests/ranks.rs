@@ -3,7 +3,7 @@
 use weft_balance::cost_model::CostModel;
 
 use super::*;
-use crate::step::contacts::Contacts;
+use crate::step::contact::contacts::Contacts;
 
 /// The promise: positions and velocities equal to the bit, whatever the ranks, workers and schedule.
 #[test]

@@ -1,0 +1,20 @@
+//! The response to contacts and to strain that is too large: constraints and impulses.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `body_response` | bodies: constraints in the solve, friction, a last clamp |
+//! | `corrections` | impulses after the solve, in passes |
+//! | `impulses` | the rounds of one pass |
+//! | `constraint` | one inequality between velocities, and how it is relaxed |
+//! | `constraint_graph` | which constraints touch which vertices, in shares of threads |
+//! | `constraint_exchange` | velocities of vertices that constraints of several ranks touch |
+//! | `strain_limit`, `edges` | constraints on triangles that stretch too far, and on edges that change too fast |
+
+pub(super) mod body_response;
+mod constraint;
+pub(super) mod constraint_exchange;
+mod constraint_graph;
+pub(super) mod corrections;
+pub(super) mod edges;
+mod impulses;
+pub(super) mod strain_limit;

@@ -1,0 +1,552 @@
+//! Everything about a scene that does not change: built once, the same on every rank.
+
+pub(super) mod prescribed_motion;
+mod sizes;
+mod warnings;
+
+use glam::DVec3;
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
+use weft_runtime::wire::hex;
+
+use self::prescribed_motion::Pins;
+use crate::collide::audit::{Audited, Met, Skin, crossings};
+use crate::collide::body::{Analytic, BodySurface};
+use crate::collide::{Body, BodyMotion, ClothSurface, Geometry, Solid};
+use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
+use crate::physics::{ClothModel, PhysicsError};
+use crate::scene::{Cloth, Culling, Held, Pin, Preconditioner, Scene, Surface};
+use crate::solve::aggregate_options;
+
+/// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to the
+/// motion that a step starts with.
+const MARGIN: f64 = 0.5;
+/// Why a scene cannot be simulated.
+#[derive(Debug, Error)]
+pub enum WorldError {
+    /// A mesh is bad.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+    /// A cloth has no physics.
+    #[error(transparent)]
+    Physics(#[from] PhysicsError),
+    /// The mesh cannot be cut.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+    /// A pin holds nothing.
+    #[error("pin {pin} of cloth `{cloth}` holds no vertex; move its box over the cloth")]
+    EmptyPin {
+        /// The cloth's name.
+        cloth: String,
+        /// The pin's place in the list, from 0.
+        pin: usize,
+    },
+    /// A vertex cannot do what two pins want.
+    #[error(
+        "pins {pins:?} of cloth `{cloth}` both hold vertex {vertex}, and differ; move one of their boxes, or have both slide and move alike"
+    )]
+    PinsDiffer {
+        /// The cloth's name.
+        cloth: String,
+        /// The places of both in the list, from 0.
+        pins: [usize; 2],
+        /// The vertex's index in that cloth's mesh.
+        vertex: usize,
+    },
+    /// Cloth starts where a body is.
+    #[error(
+        "vertex {vertex} of cloth `{cloth}` starts {depth:.4} m inside body `{body}`; move one of them"
+    )]
+    StartsInside {
+        /// The cloth's name.
+        cloth: String,
+        /// The vertex's index in that cloth's mesh.
+        vertex: usize,
+        /// The body's name.
+        body: String,
+        /// How deep it is, in m.
+        depth: f64,
+    },
+    /// Cloth and a body start through each other's faces.
+    #[error(
+        "cloth `{cloth}` starts across the surface of body `{body}`: {pairs} pairs of an edge and a triangle cross; move one of them"
+    )]
+    StartsAcross {
+        /// The cloth's name.
+        cloth: String,
+        /// The body's name.
+        body: String,
+        /// How many pairs cross.
+        pairs: usize,
+    },
+    /// Cloth starts where cloth is.
+    #[error(
+        "an edge of cloth `{edge}` and a triangle of cloth `{triangle}` cross at the start, and {others} \
+         other pairs; move them apart, or set contact.self_collision = false"
+    )]
+    StartsCrossing {
+        /// The name of the cloth whose edge it is.
+        edge: String,
+        /// The name of the cloth whose triangle it is.
+        triangle: String,
+        /// How many other pairs cross.
+        others: usize,
+    },
+}
+
+/// The cloths and bodies of a scene, cut into patches; vertices are numbered as in the patch tree.
+#[derive(Debug)]
+pub struct World {
+    scene: Scene,
+    model: ClothModel,
+    mass: f64,
+    tree: PatchTree,
+    near: Graph,
+    far: Graph,
+    graph: Graph,
+    aggregates: Option<Aggregates>,
+    surface: ClothSurface,
+    bodies: Vec<Body>,
+    body_meshes: Vec<TriMesh>,
+    solids: Vec<Solid>,
+    body_motions: Vec<BodyMotion>,
+    friction: Vec<f64>,
+    pinned: Vec<bool>,
+    pins: Pins,
+    velocities: Vec<DVec3>,
+}
+
+impl World {
+    /// Builds meshes, model, patches and trees.
+    ///
+    /// # Errors
+    /// What is wrong with a mesh, a pin or the partition, by name.
+    pub fn build(scene: &Scene) -> Result<Self, WorldError> {
+        let body_meshes: Vec<TriMesh> = scene
+            .bodies
+            .iter()
+            .map(build_body)
+            .collect::<Result<_, _>>()?;
+        let solids: Vec<Solid> = scene
+            .bodies
+            .iter()
+            .zip(&body_meshes)
+            .map(|(body, mesh)| Solid::new(body, mesh))
+            .collect();
+        let body_motions: Vec<BodyMotion> = scene.bodies.iter().map(BodyMotion::new).collect();
+        let at_start: Vec<TriMesh> = (body_motions.iter().zip(&body_meshes))
+            .map(|(motion, mesh)| moved(motion, mesh, 0.0))
+            .collect();
+        let skins: Vec<Skin<'_>> = at_start.iter().map(skin).collect();
+        let mut model = ClothModel::default();
+        let (mut held, mut velocities) = (Vec::new(), Vec::new());
+        let mut pins_before = 0;
+        for cloth in &scene.cloths {
+            let mesh = build_cloth(cloth)?;
+            model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
+            let pin_of = pins_of_vertices(&mesh, cloth)?;
+            check_start(scene, (&solids, &body_motions, &skins), &cloth.name, &mesh)?;
+            for pin in pin_of {
+                let vertex = velocities.len() as u32;
+                velocities.push(pin.map_or(cloth.velocity, |pin| {
+                    start_velocity(&cloth.pins[pin], cloth.velocity)
+                }));
+                held.extend(pin.map(|pin| (vertex, (pins_before + pin) as u32)));
+            }
+            pins_before += cloth.pins.len();
+        }
+        if scene.contact.self_collision {
+            check_crossings(scene, &model)?;
+        }
+        let n = model.masses().len();
+        let edges = |pairs: &[[u32; 2]]| {
+            Graph::from_edges(n, pairs.iter().map(|&[a, b]| (a, b)).collect::<Vec<_>>())
+        };
+        // METIS is given the graph of the matrix: bending couples a second ring.
+        let (near, far) = model.couplings();
+        let graph = edges(&[&near[..], &far].concat())?.with_weights(work(n, &near, &far))?;
+        let tree = PatchTree::build(&graph, &patch_options(scene))?;
+
+        let graph = graph.renumbered(&tree)?;
+        let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
+        let aggregates = multilevel
+            .then(|| Aggregates::build(&graph, &tree, &aggregate_options(scene.solver.tolerance)))
+            .transpose()?;
+        let model = model.renumbered(tree.old_to_new());
+        let (near, far) = model.couplings();
+        let old = |v: usize| tree.new_to_old()[v] as usize;
+        let held: Vec<(u32, u32)> = (held.into_iter())
+            .map(|(vertex, pin)| (tree.old_to_new()[vertex as usize], pin))
+            .collect();
+        let mut pinned = vec![false; n];
+        held.iter()
+            .for_each(|&(vertex, _)| pinned[vertex as usize] = true);
+        let surface = ClothSurface::new(
+            model.triangles(),
+            model.rest(),
+            tree.patch_count(),
+            |vertex| tree.patch_of(vertex),
+        );
+        let reach = scene.contact.thickness * (1.0 + MARGIN);
+        let surface = match scene.contact.culling {
+            Culling::Smooth if scene.contact.self_collision => surface.with_culling(reach),
+            _ => surface,
+        };
+        let bodies = scene.bodies.iter().zip(&body_meshes).map(|(body, mesh)| {
+            match (body.surface, Analytic::new(&body.shape)) {
+                (Surface::Analytic, Some(analytic)) => Body::Analytic(analytic),
+                _ => Body::Triangles(Box::new(BodySurface::new(mesh, reach))),
+            }
+        });
+        Ok(Self {
+            bodies: bodies.collect(),
+            body_motions,
+            friction: scene.bodies.iter().map(|b| b.friction).collect(),
+            pinned,
+            pins: Pins::new(scene.cloths.iter().flat_map(|cloth| &cloth.pins), held),
+            velocities: (0..n).map(|v| velocities[old(v)]).collect(),
+            graph,
+            aggregates,
+            near: edges(&near)?,
+            far: edges(&far)?,
+            scene: scene.clone(),
+            body_meshes,
+            solids,
+            surface,
+            mass: model.masses().iter().sum(),
+            model,
+            tree,
+        })
+    }
+
+    /// How many patches the cloth of a scene is cut into, as many as there can be ranks: the world is not built for it.
+    ///
+    /// # Errors
+    /// A mesh is bad, or too small for as many patches as the scene wants.
+    pub fn patch_count(scene: &Scene) -> Result<usize, WorldError> {
+        let mut vertices = 0;
+        for cloth in &scene.cloths {
+            vertices += build_cloth(cloth)?.positions.len();
+        }
+        Ok(patch_options(scene).patches_for(vertices)?)
+    }
+
+    /// The scene.
+    #[must_use]
+    pub fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    /// Masses, triangles, what resists bending.
+    #[must_use]
+    pub fn model(&self) -> &ClothModel {
+        &self.model
+    }
+
+    /// Of all cloth, in kg.
+    pub(crate) fn mass(&self) -> f64 {
+        self.mass
+    }
+
+    /// The patches.
+    #[must_use]
+    pub fn tree(&self) -> &PatchTree {
+        &self.tree
+    }
+
+    /// The graph of the system matrix.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Patches cut further, if the solve has a second level.
+    #[must_use]
+    pub fn aggregates(&self) -> Option<&Aggregates> {
+        self.aggregates.as_ref()
+    }
+
+    /// The vertices that triangles couple, and those that only hinges and plates do.
+    #[must_use]
+    pub fn couplings(&self) -> (&Graph, &Graph) {
+        (&self.near, &self.far)
+    }
+
+    /// Bodies as triangles, where they were placed, for pictures and frames.
+    #[must_use]
+    pub fn body_meshes(&self) -> &[TriMesh] {
+        &self.body_meshes
+    }
+
+    /// Friction of each body.
+    #[must_use]
+    pub fn friction(&self) -> &[f64] {
+        &self.friction
+    }
+
+    /// Which vertices are held, in some directions or in all.
+    #[must_use]
+    pub fn pinned(&self) -> &[bool] {
+        &self.pinned
+    }
+
+    /// What holds these.
+    pub(crate) fn pins(&self) -> &Pins {
+        &self.pins
+    }
+
+    /// Velocities at time 0 in m/s.
+    #[must_use]
+    pub fn start_velocities(&self) -> &[DVec3] {
+        &self.velocities
+    }
+
+    /// What collisions are tested with.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry<'_> {
+        let contact = &self.scene.contact;
+        Geometry {
+            cloth: &self.surface,
+            bodies: &self.bodies,
+            body_motions: &self.body_motions,
+            thickness: contact.thickness,
+            reach: contact.thickness * (1.0 + MARGIN),
+            self_collision: contact.self_collision,
+        }
+    }
+
+    /// SHA-256 of all meshes and start velocities, in hexadecimal: of what the scene's text only names.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(b"weft world 1\n");
+        let mut add = |bytes: &[u8]| {
+            hasher.update((bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        add(bytemuck::cast_slice(self.model.rest()));
+        add(bytemuck::cast_slice(self.model.triangles()));
+        add(bytemuck::cast_slice(&self.velocities));
+        for body in &self.body_meshes {
+            add(bytemuck::cast_slice(&body.positions));
+            add(bytemuck::cast_slice(&body.triangles));
+        }
+        hex(&hasher.finalize())
+    }
+
+    /// The bodies that move, each with its number and its mesh at a time in s.
+    #[must_use]
+    pub fn moved_bodies(&self, time: f64) -> Vec<(usize, TriMesh)> {
+        let bodies = (self.scene.bodies.iter())
+            .zip(&self.body_meshes)
+            .enumerate();
+        bodies
+            .filter(|(_, (body, _))| !body.is_still())
+            .map(|(index, (_, mesh))| (index, moved(&self.body_motions[index], mesh, time)))
+            .collect()
+    }
+
+    /// What audits see of each body at a time in s, with its name.
+    #[must_use]
+    pub fn audited_bodies(&self, time: f64) -> Vec<(&str, Audited<'_>)> {
+        let poses = self.body_motions.iter().map(|motion| motion.at(time));
+        let audited = self
+            .bodies
+            .iter()
+            .zip(poses)
+            .map(|(body, pose)| match body {
+                Body::Triangles(surface) => Audited::Triangles(Skin::of_body(surface, &pose)),
+                Body::Analytic(formula) => Audited::Formula(*formula, pose),
+            });
+        let names = self.scene.bodies.iter().map(|body| body.name.as_str());
+        names.zip(audited).collect()
+    }
+
+    /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this time, for positions of the cloth's
+    /// vertices in m, in the numbering of the patch tree.
+    #[must_use]
+    pub fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
+        let cloth = Skin::new(x, self.model.triangles());
+        let bodies = self.audited_bodies(time).into_iter();
+        let pairs = bodies.map(|(_, body)| match body.meet(&cloth) {
+            Met::Crossing(between) => between.pairs(),
+            Met::Inside(_) => 0,
+        });
+        pairs.sum()
+    }
+
+    /// The distance of a point from each body at this time, in m; negative inside.
+    pub(crate) fn gaps(&self, p: DVec3, time: f64) -> Vec<f64> {
+        let bodies = self.solids.iter().zip(&self.body_motions);
+        let gaps = bodies.map(|(solid, motion)| solid.gap(motion.at(time).undo(p)));
+        gaps.collect()
+    }
+
+    /// How deep the deepest of some points is inside a body at this time, in m; negative if all are outside all of them.
+    #[must_use]
+    pub fn deepest(&self, points: &[DVec3], time: f64) -> f64 {
+        let poses = self.body_motions.iter().map(|motion| motion.at(time));
+        let bodies: Vec<_> = self.solids.iter().zip(poses).collect();
+        let depths = points.iter().flat_map(|&p| {
+            let of_bodies = bodies.iter();
+            of_bodies.map(move |(solid, pose)| solid.depth(pose.undo(p)))
+        });
+        depths.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// How deep a point is inside a body at this time, in m; negative outside all of them.
+    #[must_use]
+    pub fn depth(&self, p: DVec3, time: f64) -> f64 {
+        let bodies = self.solids.iter().zip(&self.body_motions);
+        let depths = bodies.map(|(solid, motion)| solid.depth(motion.at(time).undo(p)));
+        depths.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// Values in the order of the scene's own vertices, from one per vertex of the tree's numbering.
+    #[must_use]
+    pub fn original_order<T: Copy>(&self, values: &[T]) -> Vec<T> {
+        self.tree
+            .old_to_new()
+            .iter()
+            .map(|&new| values[new as usize])
+            .collect()
+    }
+}
+
+/// What each vertex costs in an iteration of the solve, in units of 16 bytes moved: its vectors, its row's blocks of
+/// 76 bytes and its scalars of 12.
+fn work(vertices: usize, near: &[[u32; 2]], far: &[[u32; 2]]) -> Vec<u32> {
+    const VECTORS: u32 = 21;
+    const BLOCK: u32 = 5;
+    const SCALAR: u32 = 1;
+    let mut work = vec![VECTORS + BLOCK; vertices];
+    for (pairs, cost) in [(near, BLOCK), (far, SCALAR)] {
+        for &vertex in pairs.iter().flatten() {
+            work[vertex as usize] += cost;
+        }
+    }
+    work
+}
+
+/// Of each vertex the pin that holds it.
+fn pins_of_vertices(mesh: &TriMesh, cloth: &Cloth) -> Result<Vec<Option<usize>>, WorldError> {
+    let mut pin_of: Vec<Option<usize>> = vec![None; mesh.positions.len()];
+    for (index, pin) in cloth.pins.iter().enumerate() {
+        let held: Vec<usize> = match pin.held {
+            Held::Nearest(point) => {
+                let nearest = (0..pin_of.len()).min_by(|&a, &b| {
+                    let distance = |v: usize| mesh.positions[v].distance_squared(point);
+                    distance(a).total_cmp(&distance(b))
+                });
+                nearest.into_iter().collect()
+            }
+            Held::Box { min, max } => (mesh.positions.iter().enumerate())
+                .filter(|(_, p)| p.cmpge(min).all() && p.cmple(max).all())
+                .map(|(vertex, _)| vertex)
+                .collect(),
+        };
+        if held.is_empty() {
+            return Err(WorldError::EmptyPin {
+                cloth: cloth.name.clone(),
+                pin: index,
+            });
+        }
+        for vertex in held {
+            let first = *pin_of[vertex].get_or_insert(index);
+            if !cloth.pins[first].does_as(pin) {
+                return Err(WorldError::PinsDiffer {
+                    cloth: cloth.name.clone(),
+                    pins: [first, index],
+                    vertex,
+                });
+            }
+        }
+    }
+    Ok(pin_of)
+}
+
+/// The velocity in m/s with which a vertex starts that a pin holds, of cloth that starts with some.
+fn start_velocity(pin: &Pin, of_cloth: DVec3) -> DVec3 {
+    let free = pin.slide.free();
+    free * (of_cloth - pin.velocity) + pin.velocity
+}
+
+/// A body's mesh at a time in s.
+fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh {
+    let pose = motion.at(time);
+    let mut mesh = placed.clone();
+    mesh.positions.iter_mut().for_each(|p| *p = pose.apply(*p));
+    mesh
+}
+
+/// A mesh as audits see it.
+fn skin(mesh: &TriMesh) -> Skin<'_> {
+    Skin::new(&mesh.positions, &mesh.triangles)
+}
+
+/// Refuses cloth that starts inside a body, or across its surface.
+fn check_start(
+    scene: &Scene,
+    (solids, motions, skins): (&[Solid], &[BodyMotion], &[Skin<'_>]),
+    cloth: &str,
+    mesh: &TriMesh,
+) -> Result<(), WorldError> {
+    let placed = solids
+        .iter()
+        .zip(motions)
+        .map(|(solid, motion)| (solid, motion.at(0.0)));
+    for (body, (solid, pose)) in scene.bodies.iter().zip(placed) {
+        for (vertex, &p) in mesh.positions.iter().enumerate() {
+            let depth = solid.depth(pose.undo(p));
+            if depth > 0.0 {
+                return Err(WorldError::StartsInside {
+                    cloth: cloth.to_owned(),
+                    vertex,
+                    body: body.name.clone(),
+                    depth,
+                });
+            }
+        }
+    }
+    let own = skin(mesh);
+    for (body, other) in scene.bodies.iter().zip(skins) {
+        let pairs = match body.surface {
+            Surface::Triangles { .. } => own.crossings_with(other).pairs(),
+            Surface::Analytic => 0,
+        };
+        if pairs > 0 {
+            return Err(WorldError::StartsAcross {
+                cloth: cloth.to_owned(),
+                body: body.name.clone(),
+                pairs,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses cloths that start crossing each other or themselves.
+fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> {
+    let found = crossings(model.rest(), model.triangles());
+    let Some(&(edge, triangle)) = found.first() else {
+        return Ok(());
+    };
+    let name = |vertex: u32| {
+        let cloth = model.cloth_of_vertex()[vertex as usize] as usize;
+        scene.cloths[cloth].name.clone()
+    };
+    Err(WorldError::StartsCrossing {
+        edge: name(edge[0]),
+        triangle: name(model.triangles()[triangle as usize][0]),
+        others: found.len() - 1,
+    })
+}
+
+/// How a scene wants its cloth to be cut.
+fn patch_options(scene: &Scene) -> PatchOptions {
+    PatchOptions {
+        patches: scene.partition.patches,
+        ..PatchOptions::default()
+    }
+}
