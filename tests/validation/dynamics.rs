@@ -1,4 +1,4 @@
-//! What exams of motion share: cloth alone in the world, its modes, its energy and momentum.
+//! What validation cases of motion share: cloth alone in the world, its modes, its energy and momentum.
 
 use glam::DVec3;
 use weft_runtime::ScopeOptions;

@@ -1,4 +1,4 @@
-//! What exams share: cloth without collisions on one rank, led to rest.
+//! What validation cases share: cloth without collisions on one rank, led to rest.
 //!
 //! Rest is found by implicit Euler with long steps, whose numerical damping takes all motion away.
 

@@ -1,6 +1,6 @@
-//! Draws the exams of `tests/exams` for the book: one small SVG for each curve, and a table of errors found.
+//! Draws the validation cases of `tests/validation` for the book: one small SVG for each curve, and a table of errors found.
 //!
-//! `cargo run --release --example exams [FOLDER]`; the folder is `docs/src/exams` unless said.
+//! `cargo run --release --example validation [FOLDER]`; the folder is `docs/src/validation` unless said.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 
 use plotters::prelude::*;
 
-use exams::curve::{Curve, Series};
+use validation::curve::{Curve, Series};
 
-#[path = "../tests/exams/main.rs"]
-mod exams;
+#[path = "../tests/validation/main.rs"]
+mod validation;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1);
-    let folder = folder.map_or_else(|| PathBuf::from("docs/src/exams"), PathBuf::from);
+    let folder = folder.map_or_else(|| PathBuf::from("docs/src/validation"), PathBuf::from);
     std::fs::create_dir_all(&folder)?;
     let mut table = "| picture | error found |\n|---|---|\n".to_owned();
-    for (name, curves) in exams::all() {
+    for (name, curves) in validation::all() {
         for (index, curve) in (1..).zip(curves()) {
             let file = format!("{name}-{index}.svg");
             draw(&curve, &folder.join(&file))?;
             writeln!(
                 table,
-                "| [{}](exams/{file}) | {} |",
+                "| [{}](validation/{file}) | {} |",
                 curve.title, curve.found
             )?;
         }

@@ -1,6 +1,6 @@
-//! What the book shows of an exam: measured and known values over the same axes.
+//! What the book shows of a validation case: measured and known values over the same axes.
 
-/// One picture of an exam.
+/// One picture of a validation case.
 #[derive(Clone, Debug)]
 pub struct Curve {
     /// What was done.

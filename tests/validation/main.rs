@@ -1,7 +1,7 @@
-//! Exams: scenes whose answers are known from mechanics, each with its source.
+//! Validation: scenes whose answers are known from mechanics, each with its source.
 //!
-//! One module an exam. Its tests hold the answer to a stated tolerance, its `curves` are what the book
-//! shows of it; `cargo run --example exams` draws them into `docs/src/exams`. To add an exam, write its
+//! One module a case. Its tests hold the answer to a stated tolerance, its `curves` are what the book
+//! shows of it; `cargo run --example validation` draws them into `docs/src/validation`. To add a case, write its
 //! module and name it in [`all`].
 #![allow(
     dead_code,
@@ -37,11 +37,11 @@ mod terminal;
 mod tumbling;
 mod uniaxial;
 
-/// The name of an exam's pictures, and its curves.
-pub type Exam = (&'static str, fn() -> Vec<curve::Curve>);
+/// The name of a validation case's pictures, and its curves.
+pub type Case = (&'static str, fn() -> Vec<curve::Curve>);
 
-/// Every exam.
-pub fn all() -> Vec<Exam> {
+/// Every validation case.
+pub fn all() -> Vec<Case> {
     vec![
         ("patch", patch::curves),
         ("uniaxial", uniaxial::curves),
