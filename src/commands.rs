@@ -25,7 +25,7 @@ use crate::{Failure, say, tell};
 pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
     let world = build(&scene)?;
-    for warning in scene.idle_keys().into_iter().chain(world.cautions()) {
+    for warning in scene.idle_keys().into_iter().chain(world.warnings()) {
         tell("warning: ", warning);
     }
     if let Some(note) = scene.time.overshoot() {

@@ -12,7 +12,7 @@
 //! | [`plate`] | the same by the curvature of triangles, for any weave |
 //! | [`shell`] | that with rest angles |
 //! | [`rigidity`] | prefactors of hinges and folds from the mesh |
-//! | `yielding` | how much softer cloth is than its elements |
+//! | `relaxation` | how much softer cloth is than its elements |
 //! | `bending_of_mesh` | which of these a cloth has |
 //! | [`air`] | drag |
 //! | `stiffest` | the fastest motion, which bounds explicit steps |
@@ -34,11 +34,11 @@ pub(crate) mod membrane_lanes;
 mod mesh_edges;
 mod model;
 pub mod plate;
+mod relaxation;
 pub mod rigidity;
 pub mod shell;
 pub mod spring;
 mod stiffest;
-mod yielding;
 #[cfg(test)]
 pub(crate) use model::tests;
 

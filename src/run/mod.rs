@@ -4,18 +4,18 @@
 //! decides the trajectory is below it, in [`crate::step`].
 
 mod alike;
-mod between;
 mod cuts;
 mod modelled;
-mod outset;
 mod pace;
 mod pictures;
 mod profile;
 mod recording;
 mod reports;
 mod resume;
+mod start_notes;
 mod stop;
 mod summary;
+mod timers;
 mod tracing;
 mod waits;
 mod writer;
@@ -38,19 +38,19 @@ use weft_study::record::RecordError;
 use weft_study::shape::ShapeError;
 
 pub use self::alike::{Differences, Given, compare};
-use self::between::{BETWEEN, Between, Watch};
 pub use self::cuts::Cuts;
 pub use self::modelled::{ModelledStep, by_pass, run_modelled};
-pub use self::outset::uneven;
 use self::pace::{Decision, End, Pace};
 use self::pictures::Pictures;
 use self::recording::Recorder;
 pub use self::recording::{RECORD_FILE, last_restart};
 use self::reports::{RankStep, Reports};
 pub use self::resume::{Resume, read_state};
+pub use self::start_notes::uneven;
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
 use self::summary::{STRAIN_SLACK, UNCROSS_BODIES, complete, partition_record, record, summarise};
+use self::timers::{OUTPUTS, OutputKind, Timers};
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
@@ -323,8 +323,8 @@ impl RunError {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct RankTotals {
     times: [Duration; PHASES.len()],
-    /// Of what is done between steps.
-    between: [Duration; BETWEEN.len()],
+    /// The times of outputs between steps.
+    outputs: [Duration; OUTPUTS.len()],
     scope: ScopeReport,
     /// In which patches were made ready outside of tasks.
     early: Duration,
@@ -523,7 +523,7 @@ struct Start {
     in_place: bool,
     /// What is to be known of the scene, and of what the run goes on from, before there is a
     /// result.
-    cautions: Vec<String>,
+    warnings: Vec<String>,
 }
 
 /// Opens the outputs: what is written before the first step.
@@ -534,7 +534,7 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
         directory: opened.directory,
         checkpoint: opened.checkpoint,
         in_place: opened.in_place,
-        cautions: opened.notices.into_iter().chain(world.cautions()).collect(),
+        warnings: opened.notices.into_iter().chain(world.warnings()).collect(),
     };
     let vertices = world.model().masses().len();
     let uneven = uneven(
@@ -548,12 +548,12 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
     record.resumed_from = header.map(|header| header.step);
     let header = header.filter(|_| start.in_place);
     record.history = header.and_then(|header| header.history.clone());
-    record.warnings.clone_from(&start.cautions);
+    record.warnings.clone_from(&start.warnings);
     record.write(&start.directory)?;
     if options.progress != Show::Nothing {
-        for caution in &start.cautions {
+        for warning in &start.warnings {
             // There is nobody else to tell.
-            drop(writeln!(io::stderr(), "warning: {}", Printable(caution)));
+            drop(writeln!(io::stderr(), "warning: {}", Printable(warning)));
         }
         let overshoot = match options.steps {
             None => world.scene().time.overshoot(),
@@ -649,7 +649,7 @@ fn rank_loop(
     let begin = comm.now();
     let mut totals = RankTotals {
         times: [Duration::ZERO; PHASES.len()],
-        between: [Duration::ZERO; BETWEEN.len()],
+        outputs: [Duration::ZERO; OUTPUTS.len()],
         scope: ScopeReport::default(),
         early: Duration::ZERO,
         waited: Duration::ZERO,
@@ -664,7 +664,7 @@ fn rank_loop(
     let pictures = scene.output.pictures.then(|| Pictures::new(world));
     let frame = |writer: &mut Option<Writer<'_>>,
                  simulation: &Simulation<'_>,
-                 watch: &mut Watch<'_>,
+                 timers: &mut Timers<'_>,
                  comm: &mut dyn Comm| {
         if let Some(pictures) = &pictures {
             let picture = pictures.draw(simulation, comm)?;
@@ -672,20 +672,20 @@ fn rank_loop(
                 writer.picture(simulation, &picture)?;
             }
             comm.barrier()?;
-            watch.lap(Between::Pictures, comm);
+            timers.lap(OutputKind::Pictures, comm);
         }
         if let Some(writer) = writer {
             writer.frame(simulation)?;
         }
         // Others wait for the one that writes here, and not in the next step, where it would look like a rank that is slow.
         comm.barrier()?;
-        watch.lap(Between::Frames, comm);
+        timers.lap(OutputKind::Frames, comm);
         Ok::<(), RunError>(())
     };
     let first = (writer.as_ref()).map(|writer| writer.is_frame_due(simulation.step(), steps == 0));
     if broadcast(comm, first.as_ref())? {
-        let mut watch = Watch::start(&mut totals.between, comm);
-        frame(&mut writer, &simulation, &mut watch, comm)?;
+        let mut timers = Timers::start(&mut totals.outputs, comm);
+        frame(&mut writer, &simulation, &mut timers, comm)?;
     }
     let mut reports = Reports::default();
     let mut has_told = false;
@@ -745,7 +745,7 @@ fn rank_loop(
         for (sum, time) in totals.times.iter_mut().zip(report.times) {
             *sum += time;
         }
-        let mut watch = Watch::start(&mut totals.between, comm);
+        let mut timers = Timers::start(&mut totals.outputs, comm);
         totals.scope.add(&report.scope);
         totals.early += report.early;
         totals.cuts.add(&report);
@@ -778,16 +778,16 @@ fn rank_loop(
         if alone || is_last || decision != Decision::default() {
             reports.write(comm, writer.as_mut())?;
         }
-        watch.lap(Between::History, comm);
+        timers.lap(OutputKind::History, comm);
         if decision.frame {
-            frame(&mut writer, &simulation, &mut watch, comm)?;
+            frame(&mut writer, &simulation, &mut timers, comm)?;
         }
         if decision.checkpoint {
             let state = simulation.gather_state(comm)?;
             if let (Some(writer), Some(state)) = (&mut writer, state) {
                 writer.checkpoint(state)?;
             }
-            watch.lap(Between::Checkpoints, comm);
+            timers.lap(OutputKind::Checkpoints, comm);
         }
     }
     totals.loop_time = comm.now().saturating_sub(begin);

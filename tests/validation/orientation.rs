@@ -195,7 +195,7 @@ fn woven_cloth_bends_as_its_weave_says() {
             let sheet = Sheet::new(&mesh, &bending, weave);
             let what = format!("{name}, {model}, weave at {weave}");
             assert_within(&what, range(&sheet.ratios()));
-            assert_eq!(sheet.world.cautions(), Vec::<String>::new(), "{what}");
+            assert_eq!(sheet.world.warnings(), Vec::<String>::new(), "{what}");
         }
     }
 }
@@ -260,7 +260,7 @@ fn fabrics_are_right_on_any_mesh() {
                 let [low, high] = range(&ratios);
                 let most = if orderly(name) { 1.06 } else { 1.15 };
                 assert!(0.9 < low && high < most, "{what}: {low} {high}");
-                assert_eq!(sheet.world.cautions(), Vec::<String>::new(), "{what}");
+                assert_eq!(sheet.world.warnings(), Vec::<String>::new(), "{what}");
             }
         }
     }
@@ -271,7 +271,7 @@ fn fabrics_are_right_on_any_mesh() {
 fn springs_that_no_prefactors_make_right_are_told() {
     for (name, mesh) in meshes(CELLS) {
         let bending = "bending = 1e-5\nbending_model = \"springs\"";
-        let warnings = Sheet::new(&mesh, bending, 0.0).world.cautions().concat();
+        let warnings = Sheet::new(&mesh, bending, 0.0).world.warnings().concat();
         match name {
             "parallel diagonals" => assert!(warnings.contains("0.75 to 2.96"), "{warnings}"),
             "irregular" => assert!(warnings.contains("0.97 to 1.13"), "{warnings}"),
@@ -292,7 +292,7 @@ fn what_no_elements_make_right_is_told() {
         .iter()
         .find(|(name, _)| *name == "checkerboard")
         .unwrap();
-    let warnings = Sheet::new(mesh, WOVEN, 0.0).world.cautions().concat();
+    let warnings = Sheet::new(mesh, WOVEN, 0.0).world.warnings().concat();
     assert!(
         warnings.contains("`cloth0` is 0.73 to 1.00 times as stiff"),
         "{warnings}"

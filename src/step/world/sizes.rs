@@ -200,12 +200,12 @@ mod tests {
             ("\"9.9 mm\"", "less than 1 cm"),
         ] {
             let cloth = format!("grid = {{ size = {size}, vertices = 9 }}");
-            let cautions = world(&cloth, "").cautions().concat();
-            assert_eq!(cautions.is_empty(), told.is_empty(), "{size}: {cautions}");
-            assert!(cautions.contains(told), "{cautions}");
+            let warnings = world(&cloth, "").warnings().concat();
+            assert_eq!(warnings.is_empty(), told.is_empty(), "{size}: {warnings}");
+            assert!(warnings.contains(told), "{warnings}");
             assert!(
-                told.is_empty() || cautions.contains("grid.size"),
-                "{cautions}"
+                told.is_empty() || warnings.contains("grid.size"),
+                "{warnings}"
             );
         }
     }
@@ -217,8 +217,8 @@ mod tests {
                 "grid = {{ size = 0.2, vertices = 11 }}\npins = [{{ nearest = [-0.1, -0.1, 0] }}, {{ nearest = [{x}, 0.1, 0] }}]"
             )
         };
-        assert_eq!(world(&cloth(0.11), "").cautions(), Vec::<String>::new());
-        let told = world(&cloth(0.15), "").cautions().concat();
+        assert_eq!(world(&cloth(0.11), "").warnings(), Vec::<String>::new());
+        let told = world(&cloth(0.15), "").warnings().concat();
         assert!(
             told.starts_with("pin 1 of cloth `cloth0` is 50.0 mm from the nearest vertex, 120,"),
             "{told}"

@@ -8,14 +8,14 @@ use crate::scene::Integrator;
 impl World {
     /// A sentence for each thing that a reader of the result must know before there is one.
     #[must_use]
-    pub fn cautions(&self) -> Vec<String> {
-        let mut cautions = self.unstable_cloths();
-        cautions.extend(self.odd_sizes());
-        cautions.extend(self.far_pins());
-        cautions.extend(self.doubled_vertices());
-        cautions.extend(self.uneven_bending());
-        cautions.extend(self.stretch_of_bending());
-        cautions
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.unstable_cloths();
+        warnings.extend(self.odd_sizes());
+        warnings.extend(self.far_pins());
+        warnings.extend(self.doubled_vertices());
+        warnings.extend(self.uneven_bending());
+        warnings.extend(self.stretch_of_bending());
+        warnings
     }
 
     /// Cloth whose springs against bending keep it from being stretched.
@@ -191,8 +191,8 @@ mod tests {
             let added = world.model().added_stretch(0);
             assert!((added / more - 1.0).abs() < 1e-3, "{added} {more}");
             assert_eq!(added > UNEVEN, told, "{added}");
-            let cautions = world.cautions().concat();
-            assert_eq!(cautions.contains("`cloth0` resists"), told, "{cautions}");
+            let warnings = world.warnings().concat();
+            assert_eq!(warnings.contains("`cloth0` resists"), told, "{warnings}");
         }
         assert_eq!(of(20, "quadratic").model().added_stretch(0), 0.0);
     }
@@ -208,14 +208,14 @@ mod tests {
             let of = any.scene().solver.integrator;
             let bound = longest_step(of, any.model().stiffest()[0]);
             let below = with(integrator, 0.93 * bound, damping);
-            assert_eq!(below.cautions(), Vec::<String>::new());
+            assert_eq!(below.warnings(), Vec::<String>::new());
             assert!(
                 speed(&below) < 1e-4,
                 "{integrator} {damping}: {}",
                 speed(&below)
             );
             let above = with(integrator, 1.1 * bound, damping);
-            let told = above.cautions().concat();
+            let told = above.warnings().concat();
             assert!(
                 told.contains(integrator) && told.contains("`cloth0`"),
                 "{told}"
@@ -227,6 +227,6 @@ mod tests {
             );
         }
         // What is implicit may take any.
-        assert_eq!(with("bdf2", 0.1, "0 s").cautions(), Vec::<String>::new());
+        assert_eq!(with("bdf2", 0.1, "0 s").warnings(), Vec::<String>::new());
     }
 }

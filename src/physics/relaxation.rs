@@ -17,7 +17,7 @@ pub(super) trait Functionals {
 }
 
 /// By which share energies of cylinders along all directions fall when vertices that are `movable` move.
-pub(super) fn yields(elements: &impl Functionals, movable: &[bool]) -> [f64; DIRECTIONS] {
+pub(super) fn softening(elements: &impl Functionals, movable: &[bool]) -> [f64; DIRECTIONS] {
     // What the three curvatures, one in each component, pull with, and energies of what may move.
     let mut pull = vec![DVec3::ZERO; movable.len()];
     let mut diagonal = vec![0.0; movable.len()];

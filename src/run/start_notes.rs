@@ -1,11 +1,11 @@
-//! What is worth a line where a run starts, and is nobody's mistake.
+//! Notes that a run prints where it starts, of things that are no mistakes.
 
-/// Ranks share the cloth so unevenly that another cut is proposed.
+/// The imbalance of ranks from which on another cut is proposed.
 const UNEVEN: f64 = 1.25;
-/// A cut that is proposed is to have less, for patches are not quite alike.
+/// The imbalance that a proposed cut is expected to stay below: patches are not quite alike.
 const BETTER: f64 = 1.2;
 
-/// That so many ranks share the patches of cloth of so many vertices unevenly, and what would do better.
+/// Says that ranks share the patches of the cloth unevenly, and which cut would do better.
 #[must_use]
 pub fn uneven(ranks: u64, vertices: usize, patches: u64, imbalance: f64) -> Option<String> {
     if imbalance <= UNEVEN {
