@@ -15,7 +15,7 @@ use weftwork::output::{FrameAudit, write_system, write_whole};
 use weftwork::run::{FEATURES, RunError, read_state, uneven};
 use weftwork::scene::built_in::BUILT_IN;
 use weftwork::scene::{Scene, SceneError};
-use weftwork::step::{Simulation, State, StepError, World};
+use weftwork::step::{SavedState, Simulation, StepError, World};
 
 use crate::cli::{PartitionArguments, ReportArguments};
 #[cfg(feature = "mpi")]
@@ -152,7 +152,7 @@ fn build(scene: &Scene) -> Result<World, Failure> {
 }
 
 /// The state in a checkpoint, if one is named.
-fn state_of(world: &World, checkpoint: Option<&Path>) -> Result<Option<State>, Failure> {
+fn state_of(world: &World, checkpoint: Option<&Path>) -> Result<Option<SavedState>, Failure> {
     let Some(path) = checkpoint else {
         return Ok(None);
     };

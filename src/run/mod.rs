@@ -60,7 +60,7 @@ use crate::output::{
     StateHash,
 };
 use crate::scene::Scene;
-use crate::step::{PHASES, Simulation, State, StepError, Stops, World, WorldError};
+use crate::step::{PHASES, SavedState, Simulation, StepError, Stops, World, WorldError};
 
 /// Stack of a rank in virtual time in bytes; only what is used takes memory.
 const VIRTUAL_STACK: usize = 4 << 20;
@@ -842,7 +842,7 @@ fn resume(
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
     let state = start.and_then(|start| start.checkpoint.as_ref());
-    let state = State::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
+    let state = SavedState::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
     state.map_or(Ok(()), |state| Ok(simulation.restore(&state)?))
 }
 

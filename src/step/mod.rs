@@ -35,7 +35,7 @@ pub(crate) use contact::geometry::tiles;
 pub(crate) use contact::letter::BYTES as CONTACT_BYTES;
 pub use diagnose::breach::Breach;
 pub use error::{GaveUp, Named, StepError};
-pub use exchange::saved_state::{Past, State};
+pub use exchange::saved_state::{Past, SavedState};
 pub use report::{PHASES, StepReport, Stops, Sufficed};
 pub use response::body_response::VertexState;
 pub use simulation::{Simulation, exchange_name};

@@ -94,7 +94,7 @@ pub struct StepReport {
     /// The residual at which Newton's method stopped, as a share of what was allowed; 0 if systems are solved once.
     pub newton_residual: f64,
     /// Parts that the step was taken in; 1 unless it was cut.
-    pub parts: u32,
+    pub substeps: u32,
     /// Parts that failed, were taken back and halved.
     pub halvings: u32,
     /// Why the first of them was halved.

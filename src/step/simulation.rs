@@ -16,8 +16,8 @@ use super::contact::contacts::Contacts;
 use super::contact::geometry;
 use super::error::{Named, StepError};
 use super::exchange::new_state::Ahead;
-use super::integrate::substep_controller::Stride;
-use super::integrate::time_integrator::{self, Motion};
+use super::integrate::substep_controller::SubstepController;
+use super::integrate::time_integrator::{self, TimeIntegrator};
 use super::report::StepReport;
 use super::response::body_response::{BodyResponse, VertexState};
 use super::response::constraint_exchange;
@@ -25,7 +25,7 @@ use super::response::corrections::{self, Corrections};
 use super::response::edges::Edges;
 use super::system::assembly::{Assembly, Strains};
 use super::world::World;
-use super::world::prescribed_motion::Hold;
+use super::world::prescribed_motion::PrescribedMotion;
 use crate::collide::{Extent, Volumes};
 use crate::scene;
 use crate::solve::{
@@ -63,14 +63,14 @@ pub struct Simulation<'w> {
     pub(super) assembly: Assembly,
     pub(super) bodies: BodyResponse,
     /// What pins do in the part.
-    pub(super) holds: Vec<Hold>,
+    pub(super) holds: Vec<PrescribedMotion>,
     pub(super) corrections: Corrections,
-    pub(super) motion: Motion,
+    pub(super) motion: TimeIntegrator,
     /// Those whose change of length matters, if it does.
     pub(super) edges: Option<Edges>,
     /// What the part at hand began with.
     kept: Kept,
-    pub(super) stride: Stride,
+    pub(super) stride: SubstepController,
     /// Length of the part in s.
     pub(super) dt: f64,
     /// Which of all vertices each thread goes through; on one rank those whose rows are its own in the solve.
@@ -160,7 +160,7 @@ impl<'w> Simulation<'w> {
             solver,
             ..
         } = world.scene();
-        let stride = Stride::new(time);
+        let stride = SubstepController::new(time);
         let watched = stride.cuts() || contact.strain_change.is_some();
         let x = world.model().rest().to_vec();
         let v = world.start_velocities().to_vec();
@@ -179,7 +179,7 @@ impl<'w> Simulation<'w> {
             holds: Vec::new(),
             corrections: Corrections::new(&plan, &team),
             reduction,
-            motion: Motion::new(solver.integrator, solver.newton > 1, &plan),
+            motion: TimeIntegrator::new(solver.integrator, solver.newton > 1, &plan),
             edges: watched.then(|| Edges::new(world.model().triangles(), &plan)),
             kept: Kept::default(),
             stride,
@@ -385,7 +385,7 @@ impl<'w> Simulation<'w> {
             report.add(part);
             match outcome {
                 Ok(()) => {
-                    report.parts += 1;
+                    report.substeps += 1;
                     report.shortest = report.shortest.min(self.dt);
                     if self.stride.succeed() {
                         break;

@@ -23,7 +23,7 @@ use super::response::strain_limit::most_overstretched;
 use super::simulation::Simulation;
 use super::system::assembly::{Collapsed, Load};
 use super::world::World;
-use super::world::prescribed_motion::Hold;
+use super::world::prescribed_motion::PrescribedMotion;
 use crate::collide::{Contact, Snapshot};
 use crate::scene::Integrator;
 use crate::solve::fault::{self, Fault};
@@ -171,7 +171,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// The velocity that a pin prescribes for a vertex, in m/s; nothing where that is free.
-    fn held_velocity(&self, vertex: u32, hold: &Hold) -> DVec3 {
+    fn held_velocity(&self, vertex: u32, hold: &PrescribedMotion) -> DVec3 {
         let (at, starts) = (vertex as usize, self.world.model().rest());
         hold.velocity(starts[at], self.x[at], self.dt)
     }
@@ -429,7 +429,7 @@ impl<'w> Simulation<'w> {
             plan: &self.plan,
             assembly: &self.assembly,
             bodies: &self.bodies,
-            holds: &self.holds,
+            prescribed: &self.holds,
             edges: self.edges.as_ref().zip(limit),
             x: &self.local_x,
             dt: self.dt,

@@ -20,7 +20,7 @@ use crate::step::simulation::Simulation;
 /// The state between two steps: one entry per vertex in the order of the scene's own vertices, so that it
 /// fits any number of ranks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub struct SavedState {
     /// Steps taken.
     pub step: u64,
     /// Positions in m.
@@ -32,7 +32,7 @@ pub struct State {
     /// What contacts with bodies were.
     pub contacts: Vec<VertexState>,
     /// How often the present part of a step is halved, and how many in a row went well since that changed.
-    pub stride: [u32; 2],
+    pub substep: [u32; 2],
     /// What the integrator looks back at, if it does.
     pub past: Option<Past>,
 }
@@ -82,7 +82,7 @@ impl Theirs {
 struct Outline {
     vertices: u64,
     step: u64,
-    stride: [u32; 2],
+    substep: [u32; 2],
     /// Length of the part before, in s, if there is a past.
     past: Option<f64>,
 }
@@ -96,7 +96,7 @@ fn malformed(from: Rank) -> impl Fn(String) -> CommError {
     move |what| CommError::Malformed { from, what }
 }
 
-impl State {
+impl SavedState {
     /// Gives every rank the state that rank 0 has, if it has one; what others pass is ignored. Collective.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl State {
         let outline = own.map(|own| Outline {
             vertices: own.positions.len() as u64,
             step: own.step,
-            stride: own.stride,
+            substep: own.substep,
             past: own.past.as_ref().map(|past| past.length),
         });
         let outline = wire::encode(&outline).map_err(CommError::unsendable(me, "a state"))?;
@@ -126,7 +126,7 @@ impl State {
         };
         let mut state = Self {
             step: outline.step,
-            stride: outline.stride,
+            substep: outline.substep,
             past: outline.past.map(|length| Past {
                 length,
                 ..Past::default()
@@ -198,7 +198,7 @@ impl Simulation<'_> {
     ///
     /// # Errors
     /// Messages failed.
-    pub fn gather_state(&self, comm: &mut dyn Comm) -> Result<Option<State>, CommError> {
+    pub fn gather_state(&self, comm: &mut dyn Comm) -> Result<Option<SavedState>, CommError> {
         self.gather_in_pieces(comm, PIECE)
     }
 
@@ -207,7 +207,7 @@ impl Simulation<'_> {
         &self,
         comm: &mut dyn Comm,
         piece: usize,
-    ) -> Result<Option<State>, CommError> {
+    ) -> Result<Option<SavedState>, CommError> {
         let (me, root) = (comm.rank(), Rank(0));
         let past = &self.motion.past;
         let looks_back = past.length > 0.0;
@@ -267,13 +267,13 @@ impl Simulation<'_> {
             return Ok(None);
         }
         let [past_x, past_v] = before;
-        Ok(Some(State {
+        Ok(Some(SavedState {
             step: self.step,
             positions: self.world.original_order(&self.x),
             velocities: self.world.original_order(&self.v),
             changes: changes.map(|changes| self.world.original_order(&changes)),
             contacts: self.world.original_order(&contacts),
-            stride: self.stride.between_steps(),
+            substep: self.stride.between_steps(),
             past: looks_back.then(|| Past {
                 length: past.length,
                 positions: self.world.original_order(&past_x),
@@ -286,7 +286,7 @@ impl Simulation<'_> {
     ///
     /// # Errors
     /// It is of another number of vertices.
-    pub fn restore(&mut self, state: &State) -> Result<(), StepError> {
+    pub fn restore(&mut self, state: &SavedState) -> Result<(), StepError> {
         if !state.is_of(self.x.len()) {
             return Err(StepError::OtherState {
                 vertices: self.x.len(),
@@ -322,7 +322,7 @@ impl Simulation<'_> {
                 *v = past.velocities[old(first + local)];
             }
         }
-        self.stride.restore(state.stride);
+        self.stride.restore(state.substep);
         self.step = state.step;
         Ok(())
     }
@@ -365,7 +365,8 @@ mod tests {
                 for piece in [1, 5, 8, 27, 81, usize::MAX] {
                     let again = simulation.gather_in_pieces(comm, piece).unwrap();
                     assert_eq!(again, whole, "{piece} vertices at a time");
-                    let shared = State::broadcast_in_pieces(whole.as_ref(), comm, piece).unwrap();
+                    let shared =
+                        SavedState::broadcast_in_pieces(whole.as_ref(), comm, piece).unwrap();
                     let shared = shared.unwrap();
                     assert!(shared.is_of(81));
                     if let Some(whole) = &whole {
@@ -386,8 +387,8 @@ mod tests {
     #[test]
     fn a_state_that_rank_0_lacks_no_rank_gets() {
         let states = launch(3, |comm| {
-            let own = (comm.rank() == Rank(1)).then(State::default);
-            State::broadcast(own.as_ref(), comm).unwrap()
+            let own = (comm.rank() == Rank(1)).then(SavedState::default);
+            SavedState::broadcast(own.as_ref(), comm).unwrap()
         });
         assert_eq!(states.unwrap(), [None, None, None]);
     }

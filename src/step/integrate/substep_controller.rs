@@ -1,39 +1,39 @@
-//! How long the next part of a step is: cut where it fails, grown where it goes well.
+//! How long the next substep of a step is: cut where it fails, grown where it goes well.
 //!
-//! A step of `time.step` is taken in 2^level parts of equal length; level is 0 unless `time.shortest` allows
-//! more. A part that fails is taken back and tried again in two halves, until it would be shorter than allowed.
-//! After [`CALM`] parts in a row that went well the length doubles again, at a place where the longer part ends on the grid of its
+//! A step of `time.step` is taken in 2^level substeps of equal length; level is 0 unless `time.shortest` allows
+//! more. A substep that fails is taken back and tried again in two halves, until it would be shorter than allowed.
+//! After [`CALM`] substeps in a row that went well the length doubles again, at a place where the longer substep ends on the grid of its
 //! own length [Bridson 2003, §2.3 does so after three]. So every step ends at a multiple of `time.step`, however it was cut, and frames are
 //! written at the times at which they would have been.
 //!
-//! Whether a part failed is decided from numbers that all ranks share, and lengths are `time.step` over a power of two: ranks stay
+//! Whether a substep failed is decided from numbers that all ranks share, and lengths are `time.step` over a power of two: ranks stay
 //! together to the bit.
 
 use crate::scene::Time;
 
-/// Parts in a row that go well before a longer one is tried.
+/// Substeps in a row that go well before a longer one is tried.
 const CALM: u32 = 3;
 /// Most often that a step is halved.
 const DEEPEST: u32 = 30;
 
 /// The state of the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stride {
+pub(crate) struct SubstepController {
     /// The present length is the step's over 2^level.
     level: u32,
-    /// Parts of the present length done of the step.
+    /// Substeps of the present length done of the step.
     done: u64,
-    /// Parts in a row that went well.
+    /// Substeps in a row that went well.
     calm: u32,
     /// The largest level allowed.
     deepest: u32,
 }
 
-impl Stride {
+impl SubstepController {
     pub(crate) fn new(time: &Time) -> Self {
         let times = (time.shortest).map_or(0.0, |shortest| (time.step / shortest).log2());
         Self {
-            // A shortest part of a half, to rounding, is a half.
+            // A shortest substep of a half, to rounding, is a half.
             deepest: ((times + 1e-9).floor().max(0.0) as u32).min(DEEPEST),
             ..Self::default()
         }
@@ -44,23 +44,23 @@ impl Stride {
         self.deepest > 0
     }
 
-    /// Whether the next part may be halved.
+    /// Whether the next substep may be halved.
     pub(crate) fn can_halve(&self) -> bool {
         self.level < self.deepest
     }
 
-    /// Length of the next part of a step of `whole` (s).
+    /// Length of the next substep of a step of `whole` (s).
     pub(crate) fn length(&self, whole: f64) -> f64 {
         // Exact: a power of two.
-        whole / self.parts() as f64
+        whole / self.substeps() as f64
     }
 
     /// The share of the step that is done.
     pub(crate) fn passed(&self) -> f64 {
-        self.done as f64 / self.parts() as f64
+        self.done as f64 / self.substeps() as f64
     }
 
-    /// The part has failed: makes it half as long, if it may be.
+    /// The substep has failed: makes it half as long, if it may be.
     pub(crate) fn halve(&mut self) -> bool {
         let may = self.can_halve();
         if may {
@@ -71,7 +71,7 @@ impl Stride {
         may
     }
 
-    /// The part went well. Returns whether the step is done.
+    /// The substep went well. Returns whether the step is done.
     pub(crate) fn succeed(&mut self) -> bool {
         self.done += 1;
         self.calm = (self.calm + 1).min(CALM);
@@ -80,14 +80,14 @@ impl Stride {
             self.done /= 2;
             self.calm = 0;
         }
-        let whole = self.done == self.parts();
+        let whole = self.done == self.substeps();
         if whole {
             self.done = 0;
         }
         whole
     }
 
-    /// What the next step needs to know: level and parts that went well.
+    /// What the next step needs to know: level and substeps that went well.
     pub(crate) fn between_steps(&self) -> [u32; 2] {
         [self.level, self.calm]
     }
@@ -99,7 +99,7 @@ impl Stride {
         self.done = 0;
     }
 
-    fn parts(&self) -> u64 {
+    fn substeps(&self) -> u64 {
         1 << self.level
     }
 }
@@ -110,8 +110,8 @@ mod tests {
 
     use super::*;
 
-    fn stride(shortest: Option<f64>) -> Stride {
-        Stride::new(&Time {
+    fn controller(shortest: Option<f64>) -> SubstepController {
+        SubstepController::new(&Time {
             step: 0.008,
             shortest,
             ..Time::default()
@@ -119,41 +119,41 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_whole_unless_the_scene_allows_parts() {
-        let mut stride = stride(None);
-        assert!(!stride.cuts() && !stride.halve());
-        assert_eq!(stride.length(0.008), 0.008);
-        assert!(stride.succeed() && stride.succeed());
+    fn a_step_is_whole_unless_the_scene_allows_substeps() {
+        let mut controller = controller(None);
+        assert!(!controller.cuts() && !controller.halve());
+        assert_eq!(controller.length(0.008), 0.008);
+        assert!(controller.succeed() && controller.succeed());
     }
 
     #[test]
-    fn halves_go_down_to_the_shortest_and_back_after_three_good_parts() {
-        let mut stride = stride(Some(0.002));
-        assert!(stride.halve() && stride.halve() && !stride.halve());
-        assert_eq!(stride.length(0.008), 0.002);
+    fn halves_go_down_to_the_shortest_and_back_after_three_good_substeps() {
+        let mut controller = controller(Some(0.002));
+        assert!(controller.halve() && controller.halve() && !controller.halve());
+        assert_eq!(controller.length(0.008), 0.002);
         // After three the place is odd: the fourth is as short, and a longer one would end beyond the step.
-        let whole: Vec<bool> = (0..4).map(|_| stride.succeed()).collect();
+        let whole: Vec<bool> = (0..4).map(|_| controller.succeed()).collect();
         assert_eq!(whole, [false, false, false, true]);
-        assert_eq!(stride.length(0.008), 0.004);
-        let whole: Vec<bool> = (0..4).map(|_| stride.succeed()).collect();
+        assert_eq!(controller.length(0.008), 0.004);
+        let whole: Vec<bool> = (0..4).map(|_| controller.succeed()).collect();
         assert_eq!(whole, [false, true, false, true]);
-        assert_eq!(stride.length(0.008), 0.008);
+        assert_eq!(controller.length(0.008), 0.008);
     }
 
     proptest! {
         /// Whatever fails, time goes on, and every step ends where it would have ended.
         #[test]
-        fn parts_add_up_to_steps(failures in prop::collection::vec(any::<bool>(), 1..400), deepest in 0u32..6) {
-            let mut stride = stride(Some(0.008 / f64::from(1 << deepest)));
+        fn substeps_add_up_to_steps(failures in prop::collection::vec(any::<bool>(), 1..400), deepest in 0u32..6) {
+            let mut controller = controller(Some(0.008 / f64::from(1 << deepest)));
             let mut passed = 0.0;
             for failed in failures {
-                prop_assert_eq!(stride.passed(), passed);
-                if failed && stride.halve() {
+                prop_assert_eq!(controller.passed(), passed);
+                if failed && controller.halve() {
                     continue;
                 }
-                let end = passed + stride.length(1.0);
+                let end = passed + controller.length(1.0);
                 prop_assert!(end <= 1.0);
-                let whole = stride.succeed();
+                let whole = controller.succeed();
                 prop_assert_eq!(whole, end == 1.0);
                 passed = if whole { 0.0 } else { end };
             }

@@ -48,7 +48,7 @@ pub(crate) struct Past {
 
 /// A rank's vectors of an integration: owned vertices, where it says *local* followed by the halo.
 #[derive(Debug)]
-pub(crate) struct Motion {
+pub(crate) struct TimeIntegrator {
     pub(crate) integrator: Integrator,
     halo: Halo,
     pub(crate) past: Past,
@@ -69,7 +69,7 @@ pub(crate) struct Motion {
     pub(crate) ends: Vec<DVec3>,
 }
 
-impl Motion {
+impl TimeIntegrator {
     /// `iterates`: systems are linearised elsewhere than where the part begins.
     pub(crate) fn new(integrator: Integrator, iterates: bool, plan: &HaloPlan) -> Self {
         let plain = integrator == Integrator::Euler;
@@ -111,7 +111,7 @@ impl Motion {
     }
 
     /// τ, x̂ and v̂ of a part of length `h` (s) that begins with local positions `x` and velocities `v`. Those of
-    /// x̂ that are of the halo come with [`Motion::share_ahead`].
+    /// x̂ that are of the halo come with [`TimeIntegrator::share_ahead`].
     pub(crate) fn begin(&mut self, h: f64, x: &[DVec3], v: &[DVec3]) {
         let back;
         (self.tau, back) = match self.integrator {
@@ -191,7 +191,7 @@ impl Motion {
     }
 
     /// From the velocities u that were found to w, in place, before contacts act on it; `x` as in
-    /// [`Motion::begin`].
+    /// [`TimeIntegrator::begin`].
     pub(crate) fn average(&mut self, h: f64, x: &[DVec3], u: &mut [DVec3], jolts: &[(u32, DVec3)]) {
         if !self.has_ends() {
             return;
@@ -246,7 +246,7 @@ impl Motion {
         self.halo.finish(comm, v)
     }
 
-    /// Linearises the second solve of Newmark's and central differences: `x`, `v` as in [`Motion::begin`], local `w`, of
+    /// Linearises the second solve of Newmark's and central differences: `x`, `v` as in [`TimeIntegrator::begin`], local `w`, of
     /// which the halo is brought here. Collective.
     pub(crate) fn second(
         &mut self,

@@ -39,7 +39,7 @@ pub struct VertexState {
 
 /// Directions in which a vertex may not choose its velocity.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Constraint {
+pub(crate) struct BodyConstraint {
     /// The vertex's index among those owned.
     pub(crate) local: u32,
     /// Projection onto the free directions.
@@ -57,7 +57,7 @@ pub(crate) struct Constraint {
 #[derive(Debug, Default)]
 pub(crate) struct BodyResponse {
     states: Vec<VertexState>,
-    constraints: Vec<Constraint>,
+    constraints: Vec<BodyConstraint>,
     /// What friction took of velocities at impacts, in m/s.
     jolts: Vec<(u32, DVec3)>,
 }
@@ -109,7 +109,7 @@ impl BodyResponse {
 
     /// The constraints of this step, one per constrained vertex, ascending.
     #[must_use]
-    pub(crate) fn constraints(&self) -> &[Constraint] {
+    pub(crate) fn constraints(&self) -> &[BodyConstraint] {
         &self.constraints
     }
 
@@ -215,7 +215,7 @@ impl BodyResponse {
         local: usize,
         velocity: DVec3,
         step: &StepContext<'_>,
-    ) -> Option<Constraint> {
+    ) -> Option<BodyConstraint> {
         let state = self.states[local];
         let foreseen = velocity + step.gravity * step.dt;
         let acts = |c: &Contact| {
@@ -278,7 +278,7 @@ impl BodyResponse {
             change += free * (contact.body_velocity - velocity);
             free = DMat3::ZERO;
         }
-        Some(Constraint {
+        Some(BodyConstraint {
             local: local as u32,
             free,
             change,
@@ -290,7 +290,7 @@ impl BodyResponse {
     }
 }
 
-impl Constraint {
+impl BodyConstraint {
     /// How much a vertex that friction holds gives way to what the solve did not foresee, per direction: as freely as any off the body, but less along it.
     pub(crate) fn yields(&self) -> DMat3 {
         let n = self.normal;

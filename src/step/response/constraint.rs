@@ -1,15 +1,15 @@
 //! One inequality between velocities, and how it is relaxed.
 //!
-//! A row wants a combination of its vertices' velocities to be at least some rate: features of a contact
+//! A constraint wants a combination of its vertices' velocities to be at least some rate: features of a contact
 //! may close to the thickness within the step, and open slowly when too close [BFA02, §7.2], with friction
 //! against sliding up to Coulomb's cone; triangles may stretch no further than their limit
-//! (`strain_limit`). A row's step is divided by what it would do were the mass of each vertex split among the rows that
-//! push on it, in proportion to their weights; so the rounds converge, whatever those rows are [Tonge 2012]. Momentum is kept exactly: a row's impulses on its vertices sum
+//! (`strain_limit`). A constraint's step is divided by what it would do were the mass of each vertex split among the constraints that
+//! push on it, in proportion to their weights; so the rounds converge, whatever those constraints are [Tonge 2012]. Momentum is kept exactly: a constraint's impulses on its vertices sum
 //! to zero.
 //!
-//! Along its normal a row goes further than it has to, the further the longer it went the same way: Nesterov's
-//! acceleration, which contacts need half as many rounds with [MHNT15 §3]. Where that took a row too far, so that it
-//! has to turn back, it begins anew [OC15 §3.2]; here each row decides for itself, from what it lacks, so that no sum
+//! Along its normal a constraint goes further than it has to, the further the longer it went the same way: Nesterov's
+//! acceleration, which contacts need half as many rounds with [MHNT15 §3]. Where that took a constraint too far, so that it
+//! has to turn back, it begins anew [OC15 §3.2]; here each constraint decides for itself, from what it lacks, so that no sum
 //! over ranks is needed. What pushes across the normal follows the normal's push and is not accelerated.
 //!
 //! * \[BFA02\] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction.
@@ -25,7 +25,7 @@ use crate::collide::contact::Contact;
 /// Time in s in which a contact that is too close opens: fast enough to be seen nowhere, too slow for
 /// piled layers to be blown apart.
 const OPENING_TIME: f64 = 0.02;
-/// Levers on which a row's vertices can be moved, as a share of its longest and by the root of the trace of a mobility, from which on it
+/// Levers on which a constraint's vertices can be moved, as a share of its longest and by the root of the trace of a mobility, from which on it
 /// pushes: a triangle between two pins
 /// is not kept from stretching by throwing its third corner across.
 const SHORTEST: f64 = 0.02;
@@ -34,7 +34,7 @@ pub(crate) const ROUNDING: f64 = 1e-12;
 
 /// `(Σ weights v − body_velocity)·normal ≥ least_rate` for up to four vertices.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct Constraint {
     /// How many of `vertices` and `weights` are used.
     pub(crate) count: u8,
     /// Global numbers.
@@ -51,8 +51,8 @@ pub(crate) struct Row {
     pub(crate) friction: f64,
 }
 
-impl Row {
-    /// A row of nothing.
+impl Constraint {
+    /// A constraint of nothing.
     pub(crate) const BLANK: Self = Self {
         count: 0,
         vertices: [0; 4],
@@ -63,7 +63,7 @@ impl Row {
         friction: 0.0,
     };
 
-    /// The row of a contact for a step of `dt` (s).
+    /// The constraint of a contact for a step of `dt` (s).
     #[must_use]
     pub(crate) fn of_contact(contact: &Contact, friction: f64, dt: f64) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Row {
         &self.vertices[..usize::from(self.count)]
     }
 
-    /// Looks at the row for the first time, before anything pushes: whether it will.
+    /// Looks at the constraint for the first time, before anything pushes: whether it will.
     pub(crate) fn survey(&self, movers: Movers<'_>, slots: &[u32], push: &mut Push) -> Outcome {
         let rate = self.relative(movers, slots).dot(self.normal);
         push.counted = rate < self.least_rate;
@@ -95,7 +95,7 @@ impl Row {
         }
     }
 
-    /// Relaxes the row in a round: what it adds to its impulses.
+    /// Relaxes the constraint in a round: what it adds to its impulses.
     pub(crate) fn relax(
         &self,
         movers: Movers<'_>,
@@ -167,7 +167,7 @@ impl Row {
         }
     }
 
-    /// Whether the row would have to move its vertices very much for very little.
+    /// Whether the constraint would have to move its vertices very much for very little.
     fn is_held(&self, movers: Movers<'_>, slots: &[u32]) -> bool {
         let (mut along, mut most, mut longest) = (0.0, 0.0_f64, 0.0_f64);
         for (&slot, w) in slots.iter().zip(&self.weights) {
@@ -179,7 +179,7 @@ impl Row {
         along <= (SHORTEST * longest).powi(2) * most
     }
 
-    /// The combination of velocities that the row constrains.
+    /// The combination of velocities that the constraint constrains.
     fn relative(&self, movers: Movers<'_>, slots: &[u32]) -> DVec3 {
         let pairs = slots.iter().zip(&self.weights);
         pairs.fold(-self.body_velocity, |sum, (&slot, &w)| {
@@ -187,7 +187,7 @@ impl Row {
         })
     }
 
-    /// By how much the vertices of the row at this rate may change their velocities, in m/s each, before it may have
+    /// By how much the vertices of the constraint at this rate may change their velocities, in m/s each, before it may have
     /// less than its least rate.
     fn spare(&self, movers: Movers<'_>, slots: &[u32], rate: f64) -> f64 {
         let bound = |velocity: DVec3| velocity.abs().element_sum();
@@ -219,36 +219,36 @@ pub(crate) fn opening_rate(contact: &Contact, dt: f64) -> f64 {
     }
 }
 
-/// How a vertex that takes part in rows moves: what rows at rest look at.
+/// How a vertex that takes part in constraints moves: what constraints at rest look at.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Motion {
+pub(crate) struct VertexMotion {
     /// In m/s.
     pub(crate) velocity: DVec3,
-    /// Sum of its absolute weights in the rows that push.
+    /// Sum of its absolute weights in the constraints that push.
     pub(crate) load: f64,
 }
 
-/// The vertices that take part in rows, by their slots, as rows see them.
+/// The vertices that take part in constraints, by their slots, as constraints see them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Movers<'a> {
-    pub(crate) motions: &'a [Motion],
+    pub(crate) motions: &'a [VertexMotion],
     /// Inverse masses times projections onto free directions, in 1/kg.
     pub(crate) mobilities: &'a [DMat3],
 }
 
-/// What the impulses of a row have summed to, in kg m/s.
+/// What the impulses of a constraint have summed to, in kg m/s.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Push {
     pub(crate) normal: f64,
     tangential: DVec3,
     /// Whether it counts in the loads of its vertices.
     pub(crate) counted: bool,
-    /// What the last round would have made of `normal` without momentum, and the round in which the row began anew.
+    /// What the last round would have made of `normal` without momentum, and the round in which the constraint began anew.
     reached: f64,
     since: u32,
 }
 
-/// A round, and the last one before it in which all rows began anew.
+/// A round, and the last one before it in which all constraints began anew.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Round {
     pub(crate) number: u32,
@@ -256,14 +256,14 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// By which share of its way in this round a row goes further, if it began anew in that one.
+    /// By which share of its way in this round a constraint goes further, if it began anew in that one.
     fn momentum(self, since: u32) -> f64 {
         let age = f64::from(self.number - since.max(self.since));
         age / (age + 3.0)
     }
 }
 
-/// What looking at a row came to.
+/// What looking at a constraint came to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
     /// What it adds to its impulse.

@@ -1,6 +1,6 @@
-//! Velocities of vertices that take part in rows of impulses, between the ranks that own them.
+//! Velocities of vertices that take part in constraints of impulses, between the ranks that own them.
 //!
-//! A row is known to all owners of its vertices. So each rank can tell by itself whose velocities it
+//! A constraint is known to all owners of its vertices. So each rank can tell by itself whose velocities it
 //! needs and who needs its own: the owners of the other vertices. Both sides list them in ascending order.
 //! First they exchange all of them; then, between rounds, those that changed.
 
@@ -55,12 +55,12 @@ const UNKNOWN: usize = usize::MAX;
 
 /// Who exchanges what with whom in a pass.
 #[derive(Debug, Default)]
-pub(crate) struct RowExchange {
+pub(crate) struct ConstraintExchange {
     neighbours: Vec<Neighbour>,
 }
 
-impl RowExchange {
-    /// Plans the exchange for the rows that `impulses` holds.
+impl ConstraintExchange {
+    /// Plans the exchange for the constraints that `impulses` holds.
     pub(crate) fn new(impulses: &Impulses, ownership: &Ownership, me: usize) -> Self {
         if ownership.ranks() == 1 {
             return Self::default();

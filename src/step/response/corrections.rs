@@ -2,7 +2,7 @@
 //! bodies, triangles that stretch too far, edges that change too fast.
 //!
 //! In: velocities after the solve. Out: velocities that contacts and the strain limit accept, as far as
-//! the rounds get. A few passes, for strain rows are linear at the velocities a pass begins with.
+//! the rounds get. A few passes, for strain constraints are linear at the velocities a pass begins with.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use weft_partition::{HaloPlan, Ownership};
 use weft_runtime::comm::{Comm, CommError, Tag, all_reduce};
 
 use super::body_response::{BodyResponse, least_rate};
-use super::constraint_exchange::RowExchange;
+use super::constraint_exchange::ConstraintExchange;
 use super::edges::Edges;
-use super::impulses::{Impulses, Row};
+use super::impulses::{Constraint, Impulses};
 use super::strain_limit::Stretched;
 use crate::collide::Contact;
 use crate::collide::contact::PairKind;
@@ -22,15 +22,15 @@ use crate::solve::Halo;
 use crate::step::contact::contacts::Contacts;
 use crate::step::system::assembly::Assembly;
 use crate::step::world::World;
-use crate::step::world::prescribed_motion::Hold;
+use crate::step::world::prescribed_motion::PrescribedMotion;
 use crate::team::Team;
 
 pub(crate) const TAG: Tag = Tag(0x28);
-/// How often strain rows are made, at most: a second time always, and again as long as that does not settle at the first look.
+/// How often strain constraints are made, at most: a second time always, and again as long as that does not settle at the first look.
 const PASSES: usize = 12;
-/// Rounds between looking at how far the worst row of all ranks is from what it accepts.
+/// Rounds between looking at how far the worst constraint of all ranks is from what it accepts.
 const LOOK_EVERY: u32 = 4;
-/// A pass ends early when no row asks for more than this share of the contact thickness within a step, be it to push more or less.
+/// A pass ends early when no constraint asks for more than this share of the contact thickness within a step, be it to push more or less.
 const SETTLED: f64 = 0.005;
 
 /// A rank's corrections, with their storage.
@@ -38,8 +38,8 @@ const SETTLED: f64 = 0.005;
 pub(crate) struct Corrections {
     halo: Halo,
     impulses: Impulses,
-    /// Rows of edges.
-    rated: Vec<Row>,
+    /// Constraints of edges.
+    rated: Vec<Constraint>,
     stretched: Stretched,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Correcting<'a> {
     pub(crate) assembly: &'a Assembly,
     pub(crate) bodies: &'a BodyResponse,
     /// What pins do in the part.
-    pub(crate) holds: &'a [Hold],
+    pub(crate) prescribed: &'a [PrescribedMotion],
     /// Edges whose change of length is limited, and to which share in a part of a step.
     pub(crate) edges: Option<(&'a Edges, f64)>,
     /// Positions at the start of the part, with halo.
@@ -64,7 +64,7 @@ pub(crate) struct Correcting<'a> {
     pub(crate) weight: u64,
 }
 
-/// Rows that pushed in the first pass, of those whose first vertex the rank owns, and what it took.
+/// Constraints that pushed in the first pass, of those whose first vertex the rank owns, and what it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Pushed {
     pub(crate) contacts: u64,
@@ -74,7 +74,7 @@ pub(crate) struct Pushed {
     pub(crate) passes: u32,
     pub(crate) rounds: u32,
     pub(crate) looks: u32,
-    /// Passes that ended with rows that had not settled, and by how much the worst of these still asked for another rate, in m/s.
+    /// Passes that ended with constraints that had not settled, and by how much the worst of these still asked for another rate, in m/s.
     pub(crate) unsettled: u32,
     pub(crate) lacking: f64,
     /// Time spent in rounds.
@@ -113,15 +113,18 @@ impl Corrections {
             }
         };
         let team = self.impulses.team().clone();
-        self.impulses.extend_filled(contacts.layers_len(), |rows| {
-            contacts.map_layers(&team, rows, |c| Row::of_contact(c, friction(c), dt));
-        });
+        self.impulses
+            .extend_filled(contacts.layers_len(), |constraints| {
+                contacts.map_layers(&team, constraints, |c| {
+                    Constraint::of_contact(c, friction(c), dt)
+                });
+            });
         let bodies = contacts.vertex_body();
-        self.impulses.extend(bodies.map(|c| Row {
+        self.impulses.extend(bodies.map(|c| Constraint {
             least_rate: least_rate(c, dt),
-            ..Row::of_contact(c, friction(c), dt)
+            ..Constraint::of_contact(c, friction(c), dt)
         }));
-        let contact_rows = self.impulses.rows().len();
+        let contact_constraints = self.impulses.constraints().len();
 
         let mut pushed = Pushed::default();
         for pass in 0..PASSES {
@@ -129,19 +132,19 @@ impl Corrections {
             self.halo.finish(comm, v)?;
             let weight = with.weight;
             with.cost_model.charge(comm, Work::Response { weight });
-            self.impulses.truncate(contact_rows);
+            self.impulses.truncate(contact_constraints);
             let (x, ends) = (with.x, &*v);
             let triangles = (world.model(), with.assembly);
             self.stretched.find(triangles, (x, ends), dt, pass > 0);
-            self.impulses.extend(self.stretched.rows().copied());
-            let strain_rows = contact_rows..self.impulses.rows().len();
+            self.impulses.extend(self.stretched.constraints().copied());
+            let strain_constraints = contact_constraints..self.impulses.constraints().len();
             if let Some((edges, limit)) = with.edges {
                 self.rated.clear();
-                edges.push_rows(limit, (x, ends), dt, &mut self.rated);
+                edges.push_constraints(limit, (x, ends), dt, &mut self.rated);
                 self.impulses.extend(self.rated.iter().copied());
             }
             self.impulses.begin();
-            let exchange = RowExchange::new(&self.impulses, with.ownership, me);
+            let exchange = ConstraintExchange::new(&self.impulses, with.ownership, me);
             self.enter(with, v);
             exchange.enter(comm, &mut self.impulses)?;
             self.impulses.survey();
@@ -155,7 +158,7 @@ impl Corrections {
             for round in 1..=settings.iterations {
                 exchange.refresh(comm, impulses)?;
                 let worst = impulses.round();
-                let contacts = contact_rows as u64;
+                let contacts = contact_constraints as u64;
                 with.cost_model
                     .charge(comm, Work::ImpulseRound { contacts });
                 pushed.rounds += 1;
@@ -186,19 +189,24 @@ impl Corrections {
                     v[vertex as usize - owned.start] = self.impulses.velocity(slot);
                 }
             }
-            let counted = |row: &Row| owned.contains(&(row.vertices[0] as usize));
-            let count = |rows: std::ops::Range<usize>| {
-                let pushing = self.impulses.rows().iter().zip(self.impulses.pushing());
-                let of_kind = pushing.skip(rows.start).take(rows.len());
+            let counted =
+                |constraint: &Constraint| owned.contains(&(constraint.vertices[0] as usize));
+            let count = |constraints: std::ops::Range<usize>| {
+                let pushing = self
+                    .impulses
+                    .constraints()
+                    .iter()
+                    .zip(self.impulses.pushing());
+                let of_kind = pushing.skip(constraints.start).take(constraints.len());
                 of_kind
-                    .filter(|(row, pushed)| *pushed && counted(row))
+                    .filter(|(constraint, pushed)| *pushed && counted(constraint))
                     .count() as u64
             };
             if pass == 0 {
-                pushed.contacts = count(0..contact_rows);
-                let rate_rows = strain_rows.end..self.impulses.rows().len();
-                pushed.triangles = count(strain_rows);
-                pushed.edges = count(rate_rows);
+                pushed.contacts = count(0..contact_constraints);
+                let rate_constraints = strain_constraints.end..self.impulses.constraints().len();
+                pushed.triangles = count(strain_constraints);
+                pushed.edges = count(rate_constraints);
             }
             if pass > 0 && at_once {
                 break;
@@ -209,8 +217,8 @@ impl Corrections {
 
     /// Velocity and mobility of the owned vertices that take part.
     ///
-    /// What a body holds can be moved too: the rows of its contacts keep it out. It may have to leave the body, for a layer that comes between them or for
-    /// cloth that is pushed together and has to rise; were it held, rows would ask of others what those cannot give. What friction holds resists
+    /// What a body prescribed can be moved too: the constraints of its contacts keep it out. It may have to leave the body, for a layer that comes between them or for
+    /// cloth that is pushed together and has to rise; were it held, constraints would ask of others what those cannot give. What friction prescribed resists
     /// along the body.
     fn enter(&mut self, with: &Correcting<'_>, v: &[DVec3]) {
         let owned = with.plan.owned();
@@ -224,7 +232,7 @@ impl Corrections {
         }
         for &(vertex, pin) in with.world.pins().of(&owned) {
             if let Some(slot) = self.impulses.slot(vertex) {
-                let free = with.holds[pin as usize].free;
+                let free = with.prescribed[pin as usize].free;
                 let mobility = free * (1.0 / masses[vertex as usize]);
                 self.impulses.set_mobility(slot, mobility);
             }

@@ -7,10 +7,10 @@
 use glam::DVec3;
 use weft_partition::HaloPlan;
 
-use super::impulses::Row;
+use super::constraint::Constraint;
 use crate::solve::fault::Fault;
 
-/// Rows are made from this share of the limit on: those that neighbours' impulses may bring to it.
+/// Constraints are made from this share of the limit on: those that neighbours' impulses may bring to it.
 const WATCHED: f64 = 0.5;
 
 /// The edges that touch a rank's vertices, ascending: global and local numbers of their ends.
@@ -43,16 +43,16 @@ impl Edges {
         )
     }
 
-    /// Appends rows for edges whose length would change by about `limit` of it, or more, within `dt` (s). Positions `x` (m) and velocities `v`
+    /// Appends constraints for edges whose length would change by about `limit` of it, or more, within `dt` (s). Positions `x` (m) and velocities `v`
     /// (m/s) are local.
     ///
-    /// Rows are linear in velocities where these are now: an edge that turns gets longer, which the direction that it had does not see.
-    pub(crate) fn push_rows(
+    /// Constraints are linear in velocities where these are now: an edge that turns gets longer, which the direction that it had does not see.
+    pub(crate) fn push_constraints(
         &self,
         limit: f64,
         (x, v): (&[DVec3], &[DVec3]),
         dt: f64,
-        rows: &mut Vec<Row>,
+        constraints: &mut Vec<Constraint>,
     ) {
         for (ends, local) in &self.0 {
             let [a, b] = local.map(|end| end as usize);
@@ -67,7 +67,7 @@ impl Edges {
             // Lengthening: n·(along + dt u) ≤ (1 + limit) length; shortening: ≥ (1 − limit) length.
             let sign = if change > 0.0 { 1.0 } else { -1.0 };
             let allowed = sign * ((1.0 + sign * limit) * length - normal.dot(along)) / dt;
-            rows.push(Row {
+            constraints.push(Constraint {
                 count: 2,
                 vertices: [ends[0], ends[1], 0, 0],
                 weights: [sign, -sign, 0.0, 0.0],

@@ -1,4 +1,4 @@
-//! Limiting strain: rows for the impulses that keep triangles from being stretched beyond what cloth bears.
+//! Limiting strain: constraints for the impulses that keep triangles from being stretched beyond what cloth bears.
 //!
 //! An implicit step linearises elasticity where it begins. What happens within the step, a border that hits
 //! the floor at some metres per second while its neighbours fly on, stretches triangles in ways the linear
@@ -7,17 +7,17 @@
 //! principal one of a triangle rather than that of an edge: an edge says nothing of shear.
 //!
 //! With predicted positions `y = x + h v`, `F = Σ yᵢ ∇Nᵢᵀ`, its largest stretches `s` with material direction
-//! `w` and direction in space `u = F w / s`, the row is `Σ (∇Nᵢ·w) h δvᵢ·u ≤ 1 + limit − s`, linear at the
+//! `w` and direction in space `u = F w / s`, the constraint is `Σ (∇Nᵢ·w) h δvᵢ·u ≤ 1 + limit − s`, linear at the
 //! prediction. A triangle already beyond the limit is only asked to come back slowly.
 
 use glam::DVec3;
 
-use super::impulses::Row;
+use super::constraint::Constraint;
 use crate::physics::ClothModel;
 use crate::solve::fault::Fault;
 use crate::step::system::assembly::Assembly;
 
-/// Rows are made from this share of the limit on: those that neighbours' impulses may bring to it.
+/// Constraints are made from this share of the limit on: those that neighbours' impulses may bring to it.
 const WATCHED: f64 = 0.7;
 /// The strain beyond the limit that a triangle loses in a second, and the most that it loses in one part of a step.
 const PULL_RATE: f64 = 10.0;
@@ -25,26 +25,26 @@ const PULL_PER_PART: f64 = 0.02;
 /// The strain beyond its limit that a triangle may gain in a part of a step that can be cut.
 const GAIN: f64 = 0.01;
 
-/// The triangles of a rank that need rows.
+/// The triangles of a rank that need constraints.
 #[derive(Debug, Default)]
 pub(crate) struct Stretched {
     /// As each thread of the rank finds them.
     found: Vec<Found>,
-    /// The velocities of vertices when triangles were last looked at, in m/s, and whether a vertex may have other rows since.
+    /// The velocities of vertices when triangles were last looked at, in m/s, and whether a vertex may have other constraints since.
     seen: Vec<DVec3>,
     stale: Vec<bool>,
 }
 
-/// Rows, and the corners of the triangles that they are of.
+/// Constraints, and the corners of the triangles that they are of.
 #[derive(Debug, Default)]
 struct Found {
-    rows: Vec<Row>,
+    constraints: Vec<Constraint>,
     corners: Vec<[u32; 3]>,
 }
 
 impl Stretched {
-    /// Finds the rows of triangles whose corners are at `x` (m) and move with `v` (m/s) for `dt` (s); both of owned vertices and halo.
-    /// `again`: `x` and `dt` are as they were the last time, so that only triangles with rows and those of vertices that
+    /// Finds the constraints of triangles whose corners are at `x` (m) and move with `v` (m/s) for `dt` (s); both of owned vertices and halo.
+    /// `again`: `x` and `dt` are as they were the last time, so that only triangles with constraints and those of vertices that
     /// move differently now are looked at.
     pub(crate) fn find(
         &mut self,
@@ -65,26 +65,26 @@ impl Stretched {
         seen.clear();
         seen.extend_from_slice(v);
         for found in &mut *found {
-            found.rows.clear();
+            found.constraints.clear();
             found.corners.clear();
         }
         assembly.collect(found, Found::default, |triangle, corners, found| {
             if !corners.iter().any(|&corner| stale[corner as usize]) {
                 return;
             }
-            let before = found.rows.len();
+            let before = found.constraints.len();
             let [a, b, c] = corners.map(|corner| corner as usize);
             let at = |values: &[DVec3]| [values[a], values[b], values[c]];
-            push_rows(model, triangle, at(x), at(v), dt, &mut found.rows);
-            if found.rows.len() > before {
+            push_constraints(model, triangle, at(x), at(v), dt, &mut found.constraints);
+            if found.constraints.len() > before {
                 found.corners.push(corners);
             }
         });
     }
 
-    /// The rows, in the order of the triangles.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.found.iter().flat_map(|found| &found.rows)
+    /// The constraints, in the order of the triangles.
+    pub(crate) fn constraints(&self) -> impl Iterator<Item = &Constraint> {
+        self.found.iter().flat_map(|found| &found.constraints)
     }
 }
 
@@ -117,16 +117,16 @@ pub(crate) fn most_overstretched(
     found.into_iter().flatten().reduce(Fault::worse)
 }
 
-/// Appends the rows of a triangle. `x` and `v` are its corners', at the start of the step (m) and as
+/// Appends the constraints of a triangle. `x` and `v` are its corners', at the start of the step (m) and as
 /// predicted for its end (m/s); `dt` in s.
 #[inline]
-fn push_rows(
+fn push_constraints(
     model: &ClothModel,
     triangle: u32,
     x: [DVec3; 3],
     v: [DVec3; 3],
     dt: f64,
-    rows: &mut Vec<Row>,
+    constraints: &mut Vec<Constraint>,
 ) {
     let index = triangle as usize;
     let membrane = &model.membranes()[index];
@@ -140,12 +140,12 @@ fn push_rows(
     for axis in membrane.stretched_beyond(end, watched) {
         let begin = (0..3).fold(DVec3::ZERO, |sum, k| sum + x[k] * axis.weights[k]);
         let allowed = (1.0 + limit).max(begin.length() - PULL_PER_PART.min(PULL_RATE * dt));
-        // The weights are 1/m; scaled by a length, rows are rates in m/s as those of contacts are.
+        // The weights are 1/m; scaled by a length, constraints are rates in m/s as those of contacts are.
         let length = membrane.area().sqrt();
         let weights = axis.weights.map(|w| -w * length);
         let rate: f64 = (0..3).map(|k| v[k].dot(axis.direction) * weights[k]).sum();
         let corners = model.triangles()[index];
-        rows.push(Row {
+        constraints.push(Constraint {
             count: 3,
             vertices: [corners[0], corners[1], corners[2], 0],
             weights: [weights[0], weights[1], weights[2], 0.0],

@@ -17,9 +17,9 @@ use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use weft_partition::HaloPlan;
 
-use super::elements::{Part, local_in};
-use super::incidence::Touching;
-use super::triangles::Room;
+use super::elements::{RunElements, local_in};
+use super::incidence::Incidence;
+use super::triangles::Scratch;
 use crate::physics::ClothModel;
 use crate::physics::air::Air;
 use crate::physics::membrane_lanes::{Law, Times};
@@ -39,9 +39,9 @@ pub(crate) struct Assembly {
     /// The owned rows of each part, as local indices.
     runs: Vec<Range<usize>>,
     /// The elements that touch these.
-    parts: Vec<Part>,
-    /// What each thread needs room for.
-    rooms: Vec<Room>,
+    parts: Vec<RunElements>,
+    /// What each thread needs scratch for.
+    rooms: Vec<Scratch>,
 }
 
 /// A triangle that has collapsed or is not finite.
@@ -132,14 +132,15 @@ impl Assembly {
             .iter()
             .map(|run| owned.start + run.start..owned.start + run.end);
         let rows: Vec<Range<usize>> = rows.collect();
-        let touching = Touching::of_runs(world.model(), &rows);
-        let parts = (rows.iter().zip(&touching)).map(|of| Part::new(world, plan, matrix, of));
+        let incidence = Incidence::of_runs(world.model(), &rows);
+        let parts =
+            (rows.iter().zip(&incidence)).map(|of| RunElements::new(world, plan, matrix, of));
         Self {
             triangle_shares: shares.team().cut_even(triangles.len()),
             triangles,
             parts: parts.collect(),
             runs,
-            rooms: shares.elements.iter().map(|_| Room::default()).collect(),
+            rooms: shares.elements.iter().map(|_| Scratch::default()).collect(),
             shares,
         }
     }
@@ -164,10 +165,10 @@ impl Assembly {
             .map(|(moduli, damping)| Law::new(&moduli, damping, &load.times()))
             .collect();
         self.shares
-            .run(work, |(((matrices, sides), (outcomes, parts)), room)| {
+            .run(work, |(((matrices, sides), (outcomes, parts)), scratch)| {
                 let filled = (matrices.iter_mut().zip(sides)).zip(parts.iter().zip(outcomes));
                 for ((matrix, rhs), (part, outcome)) in filled {
-                    *outcome = part.assemble(model, state, (load, &laws), (matrix, rhs), room);
+                    *outcome = part.assemble(model, state, (load, &laws), (matrix, rhs), scratch);
                 }
             });
         // The first one, whoever came upon it.

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::incidence::Touching;
-use super::local_vertices::Around;
+use super::incidence::Incidence;
+use super::local_vertices::LocalVertices;
 use crate::physics::ClothModel;
 use crate::solve::Pattern;
 
@@ -17,7 +17,7 @@ pub(crate) struct Bending {
     /// Of the blocks and of the scalars, in the order of the matrix.
     pub(crate) near: Vec<f64>,
     pub(crate) far: Vec<f64>,
-    /// The columns of the scalars, as [`Around`] counts.
+    /// The columns of the scalars, as [`LocalVertices`] counts.
     pub(crate) far_others: Vec<u32>,
 }
 
@@ -26,8 +26,8 @@ impl Bending {
     pub(crate) fn new(
         model: &ClothModel,
         pattern: &Pattern,
-        around: &Around,
-        (rows, touching): (&Range<usize>, &Touching),
+        local_vertices: &LocalVertices,
+        (rows, incidence): (&Range<usize>, &Incidence),
     ) -> Self {
         let first = pattern.first_row() as usize;
         let local = rows.start - first..rows.end - first;
@@ -56,7 +56,7 @@ impl Bending {
             };
             *sum += number;
         };
-        for &index in &touching.hinges {
+        for &index in &incidence.hinges {
             let hinge = &model.hinges()[index as usize];
             let of_hinge = hinge.vertices.iter().zip(hinge.weights);
             for (&row, weight) in of_hinge.clone() {
@@ -65,7 +65,7 @@ impl Bending {
                 }
             }
         }
-        for &index in &touching.plates {
+        for &index in &incidence.plates {
             let plate = &model.plates()[index as usize];
             for (i, &row) in plate.vertices.iter().enumerate() {
                 for (j, &column) in plate.vertices.iter().enumerate() {
@@ -75,7 +75,9 @@ impl Bending {
         }
         let far_others = local.flat_map(|row| pattern.scalar_columns(row).1);
         Self {
-            far_others: far_others.map(|&column| around.index(column)).collect(),
+            far_others: far_others
+                .map(|&column| local_vertices.index(column))
+                .collect(),
             near,
             far,
         }

@@ -10,9 +10,9 @@ use weft_partition::HaloPlan;
 
 use super::assembly::{Collapsed, Load};
 use super::bending::Bending;
-use super::incidence::Touching;
-use super::local_vertices::Around;
-use super::triangles::{Room, Triangles};
+use super::incidence::Incidence;
+use super::local_vertices::LocalVertices;
+use super::triangles::{Scratch, Triangles};
 use crate::physics::ClothModel;
 use crate::physics::membrane::outer;
 use crate::physics::membrane_lanes::Law;
@@ -21,10 +21,10 @@ use crate::step::world::World;
 
 /// The elements that touch a run of rows.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct RunElements {
     /// The rows, by global numbers.
     rows: Range<usize>,
-    around: Around,
+    local_vertices: LocalVertices,
     triangles: Triangles,
     bending: Bending,
     folds: Vec<Blocks<4>>,
@@ -44,13 +44,13 @@ struct Blocks<const N: usize> {
     slots: [Option<[BlockSlot; N]>; N],
 }
 
-impl Part {
+impl RunElements {
     /// For rows that are given by global numbers, and the elements that touch these.
     pub(crate) fn new(
         world: &World,
         plan: &HaloPlan,
         matrix: &BlockMatrix,
-        (rows, touching): (&Range<usize>, &Touching),
+        (rows, incidence): (&Range<usize>, &Incidence),
     ) -> Self {
         let model = world.model();
         let pattern = matrix.pattern();
@@ -59,16 +59,21 @@ impl Part {
             plan,
             pattern,
         };
-        let triangles = touching.triangles.iter().copied();
+        let triangles = incidence.triangles.iter().copied();
         let panels = triangles.filter(|&t| model.drag(t as usize) != [0.0; 2]);
-        let (folds, shells) = (&touching.folds, &touching.shells);
-        let springs = &touching.springs;
-        let around = Around::new(plan, pattern, rows);
+        let (folds, shells) = (&incidence.folds, &incidence.shells);
+        let springs = &incidence.springs;
+        let local_vertices = LocalVertices::new(plan, pattern, rows);
         Self {
             rows: rows.clone(),
-            triangles: Triangles::new(model, pattern, &around, (rows, &touching.triangles)),
-            bending: Bending::new(model, pattern, &around, (rows, touching)),
-            around,
+            triangles: Triangles::new(
+                model,
+                pattern,
+                &local_vertices,
+                (rows, &incidence.triangles),
+            ),
+            bending: Bending::new(model, pattern, &local_vertices, (rows, incidence)),
+            local_vertices,
             folds: find.blocks(folds.iter().copied(), |f| model.folds()[f].vertices),
             shells: find.blocks(shells.iter().copied(), |s| model.shells()[s].vertices),
             springs: find.blocks(springs.iter().copied(), |s| model.springs()[s].vertices),
@@ -83,18 +88,18 @@ impl Part {
         state: (&[DVec3], &[DVec3]),
         (load, laws): (&Load<'_>, &[Law]),
         (matrix, rhs): (&mut MatrixRows<'_>, &mut [DVec3]),
-        room: &mut Room,
+        scratch: &mut Scratch,
     ) -> Result<(), Collapsed> {
-        self.begin(model, state, load, room);
-        (self.triangles).assemble(&self.bending, laws, &load.times(), matrix, room)?;
-        let first = self.around.rows().start;
-        let sums = &mut room.rhs;
+        self.begin(model, state, load, scratch);
+        (self.triangles).assemble(&self.bending, laws, &load.times(), matrix, scratch)?;
+        let first = self.local_vertices.rows().start;
+        let sums = &mut scratch.rhs;
         let add = &mut |corner: u32, impulse| add_to(&mut sums[corner as usize - first], impulse);
         self.add_folds(model, state, load, matrix, add);
         self.add_shells(model, state, load, matrix, add);
         self.add_springs(model, state, load, matrix, add);
         self.add_drag(model, state, load, matrix, add);
-        for (rhs, [x, y, z, _]) in rhs.iter_mut().zip(&room.rhs) {
+        for (rhs, [x, y, z, _]) in rhs.iter_mut().zip(&scratch.rhs) {
             *rhs = DVec3::new(*x, *y, *z);
         }
         Ok(())
@@ -106,22 +111,22 @@ impl Part {
         model: &ClothModel,
         (x, v): (&[DVec3], &[DVec3]),
         load: &Load<'_>,
-        room: &mut Room,
+        scratch: &mut Scratch,
     ) {
-        self.around.copy(model, (x, v), load.shift, room);
-        room.rhs.clear();
-        room.rows.clear();
-        for (vertex, i) in self.rows.clone().zip(self.around.rows()) {
+        self.local_vertices.copy(model, (x, v), load.shift, scratch);
+        scratch.rhs.clear();
+        scratch.rows.clear();
+        for (vertex, i) in self.rows.clone().zip(self.local_vertices.rows()) {
             let (mass, drag) = (model.masses()[vertex], model.mass_damping(vertex));
             let bending = load.tau * (load.stiff + model.bending_damping(vertex));
-            room.rows.push([mass * (1.0 + load.tau * drag), bending]);
+            scratch.rows.push([mass * (1.0 + load.tau * drag), bending]);
             let mut own = (load.gravity - v[i] * drag) * (mass * load.tau);
             if let Some(toward) = load.toward {
                 own += toward[i] * mass;
             }
-            room.rhs.push([own.x, own.y, own.z, 0.0]);
+            scratch.rhs.push([own.x, own.y, own.z, 0.0]);
         }
-        room.rhs.resize(self.around.len(), [0.0; 4]);
+        scratch.rhs.resize(self.local_vertices.len(), [0.0; 4]);
     }
 
     fn add_folds(

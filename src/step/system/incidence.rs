@@ -6,7 +6,7 @@ use crate::physics::ClothModel;
 
 /// Of each run of rows the elements that touch it, by index, ascending; an element may touch several.
 #[derive(Debug)]
-pub(crate) struct Touching {
+pub(crate) struct Incidence {
     pub(crate) triangles: Vec<u32>,
     pub(crate) hinges: Vec<u32>,
     pub(crate) plates: Vec<u32>,
@@ -15,7 +15,7 @@ pub(crate) struct Touching {
     pub(crate) springs: Vec<u32>,
 }
 
-impl Touching {
+impl Incidence {
     /// For runs that follow each other, as global numbers.
     pub(crate) fn of_runs(model: &ClothModel, runs: &[Range<usize>]) -> Vec<Self> {
         let triangles = touching(model.triangles().iter().copied(), runs);

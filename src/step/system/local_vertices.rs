@@ -1,4 +1,4 @@
-//! The vertices that a run of rows reads: its own, in their order, and those around them.
+//! The vertices that a run of rows reads: its own, in their order, and those local_vertices them.
 //!
 //! What elements read of them is copied to where it stays in the cache, four numbers each, and they are counted anew for that.
 
@@ -8,13 +8,13 @@ use glam::DVec3;
 use weft_partition::HaloPlan;
 
 use super::elements::local_in;
-use super::triangles::Room;
+use super::triangles::Scratch;
 use crate::physics::ClothModel;
 use crate::solve::Pattern;
 
 /// Which vertices there are. Behind them stand three of no cloth, the corners of [`CORNERS`].
 #[derive(Debug)]
-pub(crate) struct Around {
+pub(crate) struct LocalVertices {
     rows: Range<u32>,
     /// Those that are not of the rows, as global numbers, ascending.
     others: Vec<u32>,
@@ -27,7 +27,7 @@ pub(crate) struct Around {
 /// A triangle that is nobody's.
 pub(crate) const CORNERS: [DVec3; 3] = [DVec3::ZERO, DVec3::X, DVec3::Y];
 
-impl Around {
+impl LocalVertices {
     /// Of rows that are given by global numbers.
     pub(crate) fn new(plan: &HaloPlan, pattern: &Pattern, rows: &Range<usize>) -> Self {
         let first = rows.start - pattern.first_row() as usize;
@@ -83,14 +83,18 @@ impl Around {
         model: &ClothModel,
         (x, v): (&[DVec3], &[DVec3]),
         time: f64,
-        room: &mut Room,
+        scratch: &mut Scratch,
     ) {
         let four = |v: DVec3| [v.x, v.y, v.z, 0.0];
         let len = self.len();
-        for room in [&mut room.x, &mut room.v, &mut room.ahead] {
-            room.resize(len, [0.0; 4]);
+        for scratch in [&mut scratch.x, &mut scratch.v, &mut scratch.ahead] {
+            scratch.resize(len, [0.0; 4]);
         }
-        let rooms = room.x.iter_mut().zip(&mut room.v).zip(&mut room.ahead);
+        let rooms = scratch
+            .x
+            .iter_mut()
+            .zip(&mut scratch.v)
+            .zip(&mut scratch.ahead);
         let mut rooms = rooms.map(|((x, v), ahead)| (x, v, ahead));
         let mut put = |vertex: u32, x: DVec3, v: DVec3| {
             if let Some((to_x, to_v, ahead)) = rooms.next() {

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::assembly::Collapsed;
 use super::bending::Bending;
-use super::local_vertices::{Around, CORNERS};
+use super::local_vertices::{CORNERS, LocalVertices};
 use crate::physics::ClothModel;
 use crate::physics::membrane::RestTriangle;
 use crate::physics::membrane_lanes::{Coupled, Four, Law, Times, couple};
@@ -23,7 +23,7 @@ use crate::solve::{MatrixRows, Pattern};
 /// The triangles, and the couplings that rows are made of.
 #[derive(Debug)]
 pub(crate) struct Triangles {
-    /// Corners in ascending order of their global numbers, as [`Around`] counts.
+    /// Corners in ascending order of their global numbers, as [`LocalVertices`] counts.
     fours: Vec<Four>,
     /// Of each triangle its global number.
     names: Vec<u32>,
@@ -45,14 +45,14 @@ struct Row {
 struct Column {
     /// Where what triangles say of the two stands.
     parts: [u32; 2],
-    /// As [`Around`] counts.
+    /// As [`LocalVertices`] counts.
     other: u32,
 }
 
-/// What a thread needs room for.
+/// What a thread needs scratch for.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
-    /// Positions and velocities, and positions ahead by the time at which bending is looked at, as [`Around`] counts.
+pub(crate) struct Scratch {
+    /// Positions and velocities, and positions ahead by the time at which bending is looked at, as [`LocalVertices`] counts.
     pub(crate) x: Vec<[f64; 4]>,
     pub(crate) v: Vec<[f64; 4]>,
     pub(crate) ahead: Vec<[f64; 4]>,
@@ -68,11 +68,11 @@ impl Triangles {
     pub(crate) fn new(
         model: &ClothModel,
         pattern: &Pattern,
-        around: &Around,
-        (rows, touching): (&Range<usize>, &[u32]),
+        local_vertices: &LocalVertices,
+        (rows, incidence): (&Range<usize>, &[u32]),
     ) -> Self {
         let (mut fours, mut names, mut parts) = (Vec::<Four>::new(), Vec::new(), Vec::new());
-        let elements = touching.iter().copied();
+        let elements = incidence.iter().copied();
         for index in elements.filter(|&index| model.is_element(index as usize)) {
             let corners = model.triangles()[index as usize];
             let mut order = [0, 1, 2];
@@ -80,11 +80,11 @@ impl Triangles {
             let [a, b, c] = order.map(|corner| corners[corner]);
             let (at, lane) = (names.len(), names.len() % 4);
             if lane == 0 {
-                fours.push(nobodys(around));
+                fours.push(nobodys(local_vertices));
             }
             let rest = &model.membranes()[index as usize];
             let law = model.cloth_of_triangle()[index as usize];
-            let corners = [a, b, c].map(|v| around.index(v));
+            let corners = [a, b, c].map(|v| local_vertices.index(v));
             fours[at / 4].set(lane, (rest, order), law, corners);
             for (edge, pair) in (0_u32..).zip([[a, b], [a, c], [b, c]]) {
                 parts.push((pair, (size_of::<Coupled>() / 8 * at) as u32 + 9 * edge));
@@ -125,20 +125,20 @@ impl Triangles {
             let others = near.iter().filter(|&&column| column != row);
             all.columns.extend(others.map(|&column| Column {
                 parts: of_pair([row.min(column), row.max(column)]),
-                other: around.index(column),
+                other: local_vertices.index(column),
             }));
         }
         all
     }
 
-    /// Writes every entry of the matrix, and adds what triangles and bending push with to the right-hand side in `room`.
+    /// Writes every entry of the matrix, and adds what triangles and bending push with to the right-hand side in `scratch`.
     pub(crate) fn assemble(
         &self,
         bending: &Bending,
         laws: &[Law],
         times: &Times,
         matrix: &mut MatrixRows<'_>,
-        room: &mut Room,
+        scratch: &mut Scratch,
     ) -> Result<(), Collapsed> {
         widest(Assembling {
             of: self,
@@ -146,18 +146,18 @@ impl Triangles {
             laws,
             times,
             matrix,
-            room,
+            scratch,
         })
     }
 }
 
 /// Four triangles that are nobody's.
-fn nobodys(around: &Around) -> Four {
+fn nobodys(local_vertices: &LocalVertices) -> Four {
     let rest = RestTriangle::new(CORNERS, &Material::COTTON, CORNERS[1]);
     let rest = rest.expect("it spans an area");
     let mut four = Four::default();
     for lane in 0..4 {
-        four.set(lane, (&rest, [0, 1, 2]), 0, around.corners());
+        four.set(lane, (&rest, [0, 1, 2]), 0, local_vertices.corners());
     }
     four
 }
@@ -168,7 +168,7 @@ struct Assembling<'a, 'm> {
     laws: &'a [Law],
     times: &'a Times,
     matrix: &'a mut MatrixRows<'m>,
-    room: &'a mut Room,
+    scratch: &'a mut Scratch,
 }
 
 impl Loop for Assembling<'_, '_> {
@@ -187,7 +187,7 @@ impl Loop for Assembling<'_, '_> {
 impl Assembling<'_, '_> {
     #[inline(always)]
     fn assemble<L: Lanes, const SAME: bool>(&mut self, lanes: L) -> Result<(), Collapsed> {
-        let coupled = &mut self.room.coupled;
+        let coupled = &mut self.scratch.coupled;
         // And one where there is no triangle.
         coupled.resize(4 * self.of.fours.len() + 1, [0.0; 28]);
         coupled[4 * self.of.fours.len()] = [0.0; 28];
@@ -219,15 +219,15 @@ impl Assembling<'_, '_> {
         numbers: A,
         at: usize,
     ) -> Result<(), Collapsed> {
-        let (room, lanes) = (&mut *self.room, numbers.lanes());
-        let coupled = &mut room.coupled.as_chunks_mut().0[at..at + A::FOURS];
+        let (scratch, lanes) = (&mut *self.scratch, numbers.lanes());
+        let coupled = &mut scratch.coupled.as_chunks_mut().0[at..at + A::FOURS];
         let of = &self.of.fours[at..at + A::FOURS];
         // Blocks that are written once all is coupled are asked for, a few with each impulse: many at once would be waited for.
         let (blocks, _) = self.matrix.numbers_mut();
         let (lines, _) = blocks.as_flattened().as_chunks::<LINE>();
         let asked = lines.get(at * IMPULSES * ASKED..).unwrap_or_default();
         let mut asked = asked.as_chunks::<ASKED>().0.iter();
-        let (state, rhs) = ((&room.x[..], &room.v[..]), &mut room.rhs);
+        let (state, rhs) = ((&scratch.x[..], &scratch.v[..]), &mut scratch.rhs);
         couple::<A, SAME>(
             numbers,
             of,
@@ -252,16 +252,17 @@ impl Assembling<'_, '_> {
     /// Writes the rows, and adds what bending pushes them with.
     #[inline(always)]
     fn write_rows<L: Lanes>(&mut self, lanes: L) {
-        let room = &mut *self.room;
-        let (coupled, ahead) = (room.coupled.as_flattened(), &room.ahead[..]);
+        let scratch = &mut *self.scratch;
+        let (coupled, ahead) = (scratch.coupled.as_flattened(), &scratch.ahead[..]);
         let (mut blocks, mut scalars) = self.matrix.numbers_mut();
         let (mut near, mut far) = (&self.bending.near[..], &self.bending.far[..]);
         let mut far_others = &self.bending.far_others[..];
         let mut columns = &self.of.columns[..];
         let identity = identity(lanes);
         let against = lanes.splat(-self.times.tau);
-        let of_rows = self.of.rows.iter().zip(&room.rows);
-        for ((of, &[mass, bending]), (own, rhs)) in of_rows.zip(ahead.iter().zip(&mut room.rhs)) {
+        let of_rows = self.of.rows.iter().zip(&scratch.rows);
+        for ((of, &[mass, bending]), (own, rhs)) in of_rows.zip(ahead.iter().zip(&mut scratch.rhs))
+        {
             let (lower, upper) = (of.lower as usize, of.upper as usize);
             let zero = lanes.splat(0.0);
             let (mut sums, mut bent) = ([zero; 3], zero);

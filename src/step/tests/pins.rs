@@ -177,7 +177,7 @@ fn vertices_are_where_their_pins_are() {
         let (mut held, mut parts, mut slid) = (0, 0, 0.0_f64);
         let steps = (0.06 / scene.time.step).round() as u32;
         for _ in 0..steps {
-            parts += s.advance(&mut comm).unwrap().parts;
+            parts += s.advance(&mut comm).unwrap().substeps;
             let pose = motion.at(s.time());
             for (start, x) in starts.iter().zip(s.positions()) {
                 let off = *x - pose.apply(*start);

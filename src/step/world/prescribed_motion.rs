@@ -1,7 +1,7 @@
-//! Vertices that a scene holds: in which directions, and where they are taken.
+//! Vertices that a scene prescribed: in which directions, and where they are taken.
 //!
 //! A pin takes away all directions of its vertices, or the two across a rail, or the one across a plane; rails and planes turn with the pin. In the directions
-//! that it holds a vertex ends each part of a step where the pin has taken the place at which it started. Its velocity is the way there over the length of
+//! that it prescribed a vertex ends each part of a step where the pin has taken the place at which it started. Its velocity is the way there over the length of
 //! the part: nothing adds up, and neither cut steps nor runs that go on from a checkpoint need to know of earlier parts. What is fixed for good keeps its place
 //! by having no velocity.
 //!
@@ -31,10 +31,10 @@ struct Kind {
 
 /// What a pin does in a part of a step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Hold {
+pub(crate) struct PrescribedMotion {
     /// The projection onto the directions that are free.
     pub(crate) free: DMat3,
-    /// Where it takes what it holds; `None` if that stays where it is.
+    /// Where it takes what it prescribed; `None` if that stays where it is.
     to: Option<Pose>,
 }
 
@@ -58,13 +58,13 @@ impl Pins {
         &self.held[before(vertices.start)..before(vertices.end)]
     }
 
-    /// What they do in a part that ends at this time in s: into `holds`, which is empty or what they did in another part.
-    pub(crate) fn place(&self, end: f64, holds: &mut Vec<Hold>) {
-        if holds.len() == self.pins.len() && self.pins.iter().all(Kind::is_fixed) {
+    /// What they do in a part that ends at this time in s: into `prescribed`, which is empty or what they did in another part.
+    pub(crate) fn place(&self, end: f64, prescribed: &mut Vec<PrescribedMotion>) {
+        if prescribed.len() == self.pins.len() && self.pins.iter().all(Kind::is_fixed) {
             return;
         }
-        holds.clear();
-        holds.extend(self.pins.iter().map(|pin| pin.hold(end)));
+        prescribed.clear();
+        prescribed.extend(self.pins.iter().map(|pin| pin.hold(end)));
     }
 }
 
@@ -73,17 +73,17 @@ impl Kind {
         self.slide == Slide::Nowhere && self.motion.is_still()
     }
 
-    fn hold(&self, end: f64) -> Hold {
+    fn hold(&self, end: f64) -> PrescribedMotion {
         let to = (!self.is_fixed()).then(|| self.motion.at(end));
         let slide = to.map_or(self.slide, |to| self.slide.turned(|d| to.turned(d)));
-        Hold {
+        PrescribedMotion {
             free: slide.free(),
             to,
         }
     }
 }
 
-impl Hold {
+impl PrescribedMotion {
     /// Whether vertices stay where they are, in all directions.
     pub(crate) fn is_fixed(&self) -> bool {
         self.to.is_none()

@@ -1,4 +1,4 @@
-//! Momentum, rest, and rounds that leave rows out against rounds that do not.
+//! Momentum, rest, and rounds that leave constraints out against rounds that do not.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,11 @@ fn solve(contacts: &[Contact], velocities: &[DVec3], mass: f64, rounds: u32) -> 
     let mut impulses = Impulses::default();
     let all = 0..velocities.len();
     impulses.clear(all.clone());
-    impulses.extend(contacts.iter().map(|c| Row::of_contact(c, 0.3, 0.005)));
+    impulses.extend(
+        contacts
+            .iter()
+            .map(|c| Constraint::of_contact(c, 0.3, 0.005)),
+    );
     impulses.begin();
     for v in all {
         if let Some(slot) = impulses.slot(v as u32) {
@@ -42,12 +46,12 @@ fn solve(contacts: &[Contact], velocities: &[DVec3], mass: f64, rounds: u32) -> 
     impulses
 }
 
-fn rate(solved: &Impulses, row: &Row) -> f64 {
-    let pairs = row.vertices().iter().zip(row.weights);
-    let sum = pairs.fold(-row.body_velocity, |sum, (&v, w)| {
+fn rate(solved: &Impulses, constraint: &Constraint) -> f64 {
+    let pairs = constraint.vertices().iter().zip(constraint.weights);
+    let sum = pairs.fold(-constraint.body_velocity, |sum, (&v, w)| {
         sum + solved.velocity(solved.slot(v).unwrap()) * w
     });
-    sum.dot(row.normal)
+    sum.dot(constraint.normal)
 }
 
 #[test]
@@ -57,7 +61,7 @@ fn a_single_contact_stops_approaching_in_one_round() {
     let mut velocities = vec![DVec3::ZERO; 4];
     velocities[0] = DVec3::new(0.0, 0.0, -1.0);
     let solved = solve(&[contact], &velocities, 2e-5, 1);
-    let rate = rate(&solved, &solved.rows()[0]);
+    let rate = rate(&solved, &solved.constraints()[0]);
     assert!(rate.abs() < 1e-12, "{rate}");
 }
 
@@ -85,35 +89,37 @@ proptest! {
         let before: DVec3 = solved.vertices().iter().map(|&v| velocities[v as usize]).sum();
         let after: DVec3 = (0..solved.vertices().len()).map(|at| solved.velocity(at)).sum();
         prop_assert!((before - after).length() < 1e-10, "{before} {after}");
-        for row in solved.rows() {
-            let lack = row.least_rate - rate(&solved, row);
+        for constraint in solved.constraints() {
+            let lack = constraint.least_rate - rate(&solved, constraint);
             prop_assert!(lack < 1e-6, "{lack} m/s too slow");
         }
     }
 }
 
 /// A crowd of vertices that meet, some of them for the first time after many rounds.
-fn crowd() -> impl Strategy<Value = (Vec<Row>, Vec<DVec3>)> {
-    let row = (prop::array::uniform4(0u32..24), 0.0..0.012f64, 0.0..0.5f64);
+fn crowd() -> impl Strategy<Value = (Vec<Constraint>, Vec<DVec3>)> {
+    let constraint = (prop::array::uniform4(0u32..24), 0.0..0.012f64, 0.0..0.5f64);
     let velocity = (-1.0..1.0f64, -1.0..1.0f64, -1.0..1.0f64);
-    let rows = prop::collection::vec(row, 1..60);
-    (rows, prop::collection::vec(velocity, 24)).prop_map(|(rows, velocities)| {
+    let constraints = prop::collection::vec(constraint, 1..60);
+    (constraints, prop::collection::vec(velocity, 24)).prop_map(|(constraints, velocities)| {
         let distinct = |v: &[u32; 4]| (1..4).all(|k| !v[..k].contains(&v[k]));
-        let rows = rows.into_iter().filter(|(v, ..)| distinct(v));
-        let rows = rows.enumerate().map(|(b, (vertices, gap, friction))| {
-            let contact = vertex_face(b as u32, vertices, [1.0, -0.2, -0.3, -0.5], gap);
-            Row::of_contact(&contact, friction, 0.005)
-        });
+        let constraints = constraints.into_iter().filter(|(v, ..)| distinct(v));
+        let constraints = constraints
+            .enumerate()
+            .map(|(b, (vertices, gap, friction))| {
+                let contact = vertex_face(b as u32, vertices, [1.0, -0.2, -0.3, -0.5], gap);
+                Constraint::of_contact(&contact, friction, 0.005)
+            });
         let velocities = velocities.into_iter();
         let velocities = velocities.map(|(x, y, z)| DVec3::new(x, y, z));
-        (rows.collect(), velocities.collect())
+        (constraints.collect(), velocities.collect())
     })
 }
 
-fn begun(rows: &[Row], velocities: &[DVec3], team: &Team) -> Impulses {
+fn begun(constraints: &[Constraint], velocities: &[DVec3], team: &Team) -> Impulses {
     let mut impulses = Impulses::with_team(team);
     impulses.clear(0..velocities.len());
-    impulses.extend(rows.iter().copied());
+    impulses.extend(constraints.iter().copied());
     impulses.begin();
     for (v, &velocity) in velocities.iter().enumerate() {
         if let Some(slot) = impulses.slot(v as u32) {
@@ -134,12 +140,12 @@ fn bits(impulses: &Impulses) -> Vec<[u64; 4]> {
 
 proptest! {
     #[test]
-    fn rows_left_out_would_have_done_nothing((rows, velocities) in crowd(), threads in 1usize..4) {
-        let mut some = begun(&rows, &velocities, &Team::new(threads).unwrap());
-        let mut all = begun(&rows, &velocities, &Team::default());
+    fn rows_left_out_would_have_done_nothing((constraints, velocities) in crowd(), threads in 1usize..4) {
+        let mut some = begun(&constraints, &velocities, &Team::new(threads).unwrap());
+        let mut all = begun(&constraints, &velocities, &Team::default());
         for _ in 0..60 {
-            let every: Vec<u32> = (0..all.rows().len() as u32).collect();
-            all.strands[0].wake(&every);
+            let every: Vec<u32> = (0..all.constraints().len() as u32).collect();
+            all.parts[0].wake(&every);
             let (a, b) = (some.round(), all.round());
             prop_assert_eq!(a.to_bits(), b.to_bits());
             prop_assert_eq!(bits(&some), bits(&all));
@@ -148,27 +154,27 @@ proptest! {
 }
 
 #[test]
-fn a_row_far_from_lacking_is_not_looked_at_again() {
+fn a_constraint_far_from_lacking_is_not_looked_at_again() {
     let pair = |upper: u32, lower: u32, gap: f64| {
         let mut c = vertex_face(lower, [upper, lower, 0, 0], [1.0, -1.0, 0.0, 0.0], gap);
         c.count = 2;
-        Row::of_contact(&c, 0.0, 0.005)
+        Constraint::of_contact(&c, 0.0, 0.005)
     };
     let down = DVec3::new(0.0, 0.0, -1.0);
-    let rows = [pair(1, 0, 0.004), pair(3, 2, 0.1)];
+    let constraints = [pair(1, 0, 0.004), pair(3, 2, 0.1)];
     let velocities = [DVec3::ZERO, down, DVec3::ZERO, down];
-    let mut impulses = begun(&rows, &velocities, &Team::default());
+    let mut impulses = begun(&constraints, &velocities, &Team::default());
     assert!(impulses.round() > 0.9);
-    assert_eq!(impulses.strands[0].looked_at(), 1);
+    assert_eq!(impulses.parts[0].looked_at(), 1);
     // Until its owner says that one of its vertices is much faster.
     impulses.hear(impulses.slot(3).unwrap(), down * 30.0, 0.0);
     assert!(impulses.round() > 10.0);
-    assert_eq!(impulses.strands[0].looked_at(), 2);
+    assert_eq!(impulses.parts[0].looked_at(), 2);
 }
 
 /// Layers above each other, each pressing on the next with 1 m/s; the lowest is fixed.
 fn stack(layers: u32) -> Impulses {
-    let rows = (1..layers).map(|upper| {
+    let constraints = (1..layers).map(|upper| {
         let mut c = vertex_face(
             upper - 1,
             [upper, upper - 1, 0, 0],
@@ -176,11 +182,11 @@ fn stack(layers: u32) -> Impulses {
             0.004,
         );
         c.count = 2;
-        Row::of_contact(&c, 0.3, 0.005)
+        Constraint::of_contact(&c, 0.3, 0.005)
     });
     let mut impulses = Impulses::default();
     impulses.clear(0..layers as usize);
-    impulses.extend(rows);
+    impulses.extend(constraints);
     impulses.begin();
     for v in 0..layers {
         let (free, speed) = if v == 0 { (0.0, 0.0) } else { (1.0, -1.0) };
@@ -220,13 +226,16 @@ fn stacks_come_to_rest_in_rounds_as_their_height() {
     }
 }
 
-/// Also where momentum has taken rows too far, so that none of them lacks anything.
+/// Also where momentum has taken constraints too far, so that none of them lacks anything.
 #[test]
 fn rounds_say_how_far_layers_are_from_rest() {
     let mut impulses = stack(9);
     let mut overshot = false;
     for round in 1..200 {
-        let rates = impulses.rows().iter().map(|row| rate(&impulses, row));
+        let rates = impulses
+            .constraints()
+            .iter()
+            .map(|constraint| rate(&impulses, constraint));
         let rates: Vec<f64> = rates.collect();
         let pushed = impulses.pushing().all(|pushing| pushing);
         let said = impulses.round();
@@ -246,7 +255,7 @@ fn rounds_say_how_far_layers_are_from_rest() {
 
 #[test]
 fn a_triangle_between_pins_does_not_throw_its_third_corner() {
-    let row = Row {
+    let constraint = Constraint {
         count: 3,
         vertices: [0, 1, 2, 0],
         weights: [0.005, -0.707, 0.702, 0.0],
@@ -257,7 +266,7 @@ fn a_triangle_between_pins_does_not_throw_its_third_corner() {
     };
     let rest = [DVec3::ZERO; 3];
     let held = |pins: &[u32]| {
-        let mut impulses = begun(&[row], &rest, &Team::default());
+        let mut impulses = begun(&[constraint], &rest, &Team::default());
         for &pin in pins {
             impulses.set_mobility(impulses.slot(pin).unwrap(), DMat3::ZERO);
         }
@@ -269,9 +278,9 @@ fn a_triangle_between_pins_does_not_throw_its_third_corner() {
     // Nor is it looked at for ever.
     both.round();
     both.round();
-    assert_eq!(both.strands[0].looked_at(), 0);
+    assert_eq!(both.parts[0].looked_at(), 0);
     let one = held(&[2]);
-    let rate = rate(&one, &row);
+    let rate = rate(&one, &constraint);
     assert!((rate - 0.01).abs() < 1e-12, "{rate}");
     assert!(fastest(&one) < 0.015);
 }
