@@ -11,6 +11,7 @@
 
 use glam::{DMat3, DVec3};
 
+use super::element::{Corners, Element, Times};
 use super::membrane::outer;
 
 /// The air around the cloth.
@@ -52,6 +53,42 @@ impl Air {
             force: -(resistance * relative),
             resistance,
         }
+    }
+}
+
+/// A triangle that the air drags at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panel<'a> {
+    pub(crate) air: &'a Air,
+    /// The coefficients of motion along the normal and in the plane.
+    pub(crate) coefficients: [f64; 2],
+}
+
+/// A panel as a system has it.
+#[derive(Debug)]
+pub(crate) struct LinearisedPanel {
+    block: DMat3,
+    impulse: DVec3,
+}
+
+impl Element<3> for Panel<'_> {
+    type Linearised = LinearisedPanel;
+
+    #[inline]
+    fn linearise(&self, corners: Corners<3>, times: &Times) -> LinearisedPanel {
+        let drag = self.air.drag(corners.x, corners.v, self.coefficients);
+        LinearisedPanel {
+            block: drag.resistance * (times.tau / 9.0),
+            impulse: drag.force * (times.tau / 3.0),
+        }
+    }
+
+    #[inline]
+    fn row(&self, at: &LinearisedPanel, _: usize, mut add: impl FnMut(usize, DMat3)) -> DVec3 {
+        for column in 0..3 {
+            add(column, at.block);
+        }
+        at.impulse
     }
 }
 

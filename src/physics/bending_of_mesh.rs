@@ -19,7 +19,7 @@ use super::membrane::in_plane;
 use super::mesh_edges::{Side, interior_edges, ordered, sides};
 use super::plate::{self, Compliance, Plate, Unfolded};
 use super::relaxation::{Functionals, softening};
-use super::rigidity::{self, DIRECTIONS, Fit, Shape, on_cylinders, square};
+use super::rigidity::{self, DIRECTIONS, Fit, Known, Shape, on_cylinders, square};
 use super::shell::Shell;
 use super::spring::Spring;
 use crate::mesh::TriMesh;
@@ -409,7 +409,7 @@ impl Stars {
     }
 
     /// Energies of cylinders along all directions over those `known`, of what is not at a border; `None` if all is.
-    fn stiffness(&self, known: &[(DVec2, f64); DIRECTIONS]) -> Option<[f64; DIRECTIONS]> {
+    fn stiffness(&self, known: &[Known; DIRECTIONS]) -> Option<[f64; DIRECTIONS]> {
         let (mut area, mut form) = (0.0, DMat3::ZERO);
         let inside = self.all.iter().zip(&self.plates);
         for ((_, of), (_, felt)) in inside.filter(|((_, of), _)| of.is_inside()) {
@@ -417,7 +417,7 @@ impl Stars {
             form += felt.map(square).into_iter().sum::<DMat3>();
         }
         let stored = on_cylinders(&form);
-        let share = |k: usize| stored[k] / (area * known[k].1);
+        let share = |k: usize| stored[k] / (area * known[k].rigidity);
         (area > 0.0).then(|| std::array::from_fn(share))
     }
 }

@@ -7,7 +7,10 @@
 //! makes negative: stiffness is `q cos(θ/2) u uᵀ`, positive semidefinite. What is left out is the change of `u`,
 //! which is proportional to the moment and of either sign.
 
-use glam::DVec3;
+use glam::{DMat3, DVec3};
+
+use super::element::{Corners, Element, Times};
+use super::membrane::outer;
 
 /// An inner edge with the corners opposite to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,6 +74,44 @@ impl Fold {
             moment: 2.0 * self.stiffness * (sine - self.rest),
             stiffness: self.stiffness * cosine,
         }
+    }
+}
+
+/// A fold as a system has it.
+#[derive(Debug)]
+pub(crate) struct LinearisedFold {
+    mode: [DVec3; 4],
+    /// The impulse on corner `i` is `mode[i]` times this.
+    impulse: f64,
+    /// The block of corners `i` and `j` is `mode[i] mode[j]ᵀ` times this.
+    stiffness: f64,
+}
+
+impl Element<4> for Fold {
+    type Linearised = LinearisedFold;
+
+    #[inline]
+    fn linearise(&self, corners: Corners<4>, times: &Times) -> LinearisedFold {
+        let state = self.state(corners.x);
+        let damped = (times.stiff + self.damping) * state.stiffness;
+        let begun = (times.shift + self.damping) * state.stiffness;
+        let rate: f64 = (state.mode.iter().zip(corners.v))
+            .map(|(mode, v)| mode.dot(v))
+            .sum();
+        let moment = state.moment + begun * rate;
+        LinearisedFold {
+            mode: state.mode,
+            impulse: -moment * times.tau,
+            stiffness: damped * times.tau,
+        }
+    }
+
+    #[inline]
+    fn row(&self, at: &LinearisedFold, row: usize, mut add: impl FnMut(usize, DMat3)) -> DVec3 {
+        for (column, mode) in at.mode.into_iter().enumerate() {
+            add(column, outer(at.mode[row], mode) * at.stiffness);
+        }
+        at.mode[row] * at.impulse
     }
 }
 

@@ -13,6 +13,7 @@
 //! | [`shell`] | that with rest angles |
 //! | [`rigidity`] | prefactors of hinges and folds from the mesh |
 //! | `relaxation` | how much softer cloth is than its elements |
+//! | `element` | what elements of all kinds add to a system |
 //! | `bending_of_mesh` | which of these a cloth has |
 //! | [`air`] | drag |
 //! | `stiffest` | the fastest motion, which bounds explicit steps |
@@ -28,6 +29,7 @@
 pub mod air;
 pub mod bending;
 mod bending_of_mesh;
+pub(crate) mod element;
 pub mod fold;
 pub mod membrane;
 pub(crate) mod membrane_lanes;

@@ -8,9 +8,11 @@
 
 use std::f64::consts::PI;
 
-use glam::DVec3;
+use glam::{DMat3, DVec3};
 
+use super::element::{Corners, Element, Times};
 use super::fold::{angle, angle_and_mode};
+use super::membrane::outer;
 use super::plate::places;
 
 /// A triangle and the corners beyond its edges, and how its angles are resisted.
@@ -107,6 +109,48 @@ impl ShellState {
         (self.modes.iter().zip(moments))
             .map(|(mode, moment)| mode[corner] * moment)
             .sum()
+    }
+}
+
+/// A shell as a system has it.
+#[derive(Debug)]
+pub(crate) struct LinearisedShell {
+    state: ShellState,
+    /// The impulses on corners are what pulls at them against these.
+    moments: [f64; 3],
+    /// The factor of modes in blocks.
+    damped: f64,
+}
+
+impl Element<6> for Shell {
+    type Linearised = LinearisedShell;
+
+    #[inline]
+    fn linearise(&self, corners: Corners<6>, times: &Times) -> LinearisedShell {
+        let state = self.state(corners.x);
+        let begun = state.rates(corners.v);
+        let begun = begun.map(|rate| rate * (times.shift + self.damping));
+        let more = self.moments_of(begun);
+        LinearisedShell {
+            moments: [0, 1, 2].map(|edge| (state.moments[edge] + more[edge]) * -times.tau),
+            damped: (times.stiff + self.damping) * times.tau,
+            state,
+        }
+    }
+
+    #[inline]
+    fn row(&self, at: &LinearisedShell, row: usize, mut add: impl FnMut(usize, DMat3)) -> DVec3 {
+        let modes = &at.state.modes;
+        // The turns of all edges as this corner moves, as moments.
+        let turn = |edge: usize| modes[edge][row] * at.damped;
+        let [p, q, r] = self
+            .coupling
+            .map(|by| turn(0) * by[0] + turn(1) * by[1] + turn(2) * by[2]);
+        for column in 0..6 {
+            let [a, b, c] = [0, 1, 2].map(|edge| modes[edge][column]);
+            add(column, outer(p, a) + outer(q, b) + outer(r, c));
+        }
+        at.state.pull(at.moments, row)
     }
 }
 

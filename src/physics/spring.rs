@@ -13,6 +13,7 @@
 
 use glam::{DMat3, DVec2, DVec3};
 
+use super::element::{Corners, Element, Times};
 use super::membrane::outer;
 
 /// A spring between two vertices.
@@ -116,6 +117,42 @@ impl Spring {
             elastic: along * self.stiffness,
             geometric: (DMat3::IDENTITY - along) * taut,
         }
+    }
+}
+
+/// A spring as a system has it.
+#[derive(Debug)]
+pub(crate) struct LinearisedSpring {
+    /// The force on the first end in N.
+    force: DVec3,
+    block: DMat3,
+    tau: f64,
+}
+
+impl Element<2> for Spring {
+    type Linearised = LinearisedSpring;
+
+    #[inline]
+    fn linearise(&self, corners: Corners<2>, times: &Times) -> LinearisedSpring {
+        let state = self.state(corners.x);
+        let after = |time: f64| state.elastic * (time + self.damping) + state.geometric * time;
+        let (block, begun) = (after(times.stiff), after(times.shift));
+        let [v0, v1] = corners.v;
+        LinearisedSpring {
+            force: state.force + begun * (v1 - v0),
+            block,
+            tau: times.tau,
+        }
+    }
+
+    #[inline]
+    fn row(&self, at: &LinearisedSpring, row: usize, mut add: impl FnMut(usize, DMat3)) -> DVec3 {
+        for column in 0..2 {
+            let share = if row == column { at.tau } else { -at.tau };
+            add(column, at.block * share);
+        }
+        let sign = if row == 0 { 1.0 } else { -1.0 };
+        at.force * (sign * at.tau)
     }
 }
 

@@ -1,29 +1,37 @@
 //! The time step: the only place where physics, solve and collide meet.
 //!
-//! [`World`] is a scene made ready, the same on every rank; a [`Simulation`] is one rank's share of its
-//! state, and [`Simulation::advance`] the step.
+//! [`World`] is a scene made ready, the same on every rank. A [`Simulation`] is one rank's share of its
+//! state, and [`Simulation::advance`] takes a step. A step is a sequence of stages (`stages`): functions
+//! that take values and give them.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `world` | what does not change, with its pins; what of it is likely a mistake |
-//! | `simulation` | a rank's share of the state; steps |
-//! | `substep` | the sequence of stages of a substep, from contacts to the new state |
+//! | `simulation` | the values of a rank; steps, in as many substeps as they need |
+//! | `stages` | the stages of a substep, from contacts to the new state |
+//! | `state`, `neighbourhood` | positions and velocities; what a stage may ask of a patch |
+//! | `domain`, `substep`, `context` | what a rank owns; which substep it is; what all stages may read |
 //! | `contact` | contacts, found by tasks of all ranks |
 //! | `integrate` | integrators, and the lengths of substeps |
-//! | `system` | the linear system |
+//! | `system` | the linear system, and its solve |
 //! | `response` | how bodies act, and what impulses put right |
 //! | `exchange` | the new state for every rank, and the state for checkpoints |
 //! | `diagnose` | why strain goes beyond its limit, and what profiles read |
 //! | `error`, `report` | what is said of a step |
 
 mod contact;
+mod context;
 mod diagnose;
+mod domain;
 mod error;
 mod exchange;
 mod integrate;
+mod neighbourhood;
 mod report;
 mod response;
 mod simulation;
+mod stages;
+mod state;
 mod substep;
 mod system;
 #[cfg(test)]

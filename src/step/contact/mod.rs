@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `detection` | the stage, with what it keeps between substeps |
 //! | `geometry` | what the tests of all ranks read, made in parts and shared |
 //! | `balancer` | which tests a rank makes |
 //! | `detect` | the tests as tasks |
@@ -12,5 +13,6 @@ pub(super) mod balancer;
 mod contact_post;
 pub(super) mod contacts;
 pub(super) mod detect;
+pub(super) mod detection;
 pub(super) mod geometry;
 pub(super) mod letter;

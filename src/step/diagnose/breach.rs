@@ -63,7 +63,7 @@ impl Simulation<'_> {
     fn tell(&self, triangle: u32, beyond: f64) -> String {
         let (world, x) = (self.world, self.positions());
         let corner = world.model().triangles()[triangle as usize][0];
-        let named = self.name(corner as usize);
+        let named = world.name(corner as usize);
         let limit = world.model().strain_limit(triangle as usize);
         let at = format!(
             "first at {:.4} s (step {}), at vertex {} of cloth `{}`: {:.1} %, where its limit is {} %",
@@ -107,8 +107,8 @@ fn or_shorter_steps(world: &World, triangle: u32) -> String {
     };
     let ring = ring(world, triangle);
     let mut pins: Vec<usize> = held(world)
-        .filter(|(vertex, _)| ring.contains(vertex))
-        .map(|(_, pin)| pin)
+        .filter(|held| ring.contains(&held.vertex))
+        .map(|held| held.pin)
         .collect();
     pins.sort_unstable();
     pins.dedup();
@@ -132,8 +132,8 @@ fn torn(world: &World, x: &[DVec3], via: u32, limit: f64) -> Option<Cause> {
     let pins = &world.scene().cloths[cloth].pins;
     let ways = ways(world, via);
     let mut held: Vec<(u32, usize, f64)> = held(world)
-        .filter(|(vertex, _)| world.model().cloth_of_vertex()[*vertex as usize] as usize == cloth)
-        .map(|(vertex, pin)| (vertex, pin, ways[vertex as usize]))
+        .map(|held| (held.vertex, held.pin, ways[held.vertex as usize]))
+        .filter(|(vertex, ..)| world.model().cloth_of_vertex()[*vertex as usize] as usize == cloth)
         // What slides goes where it is pulled.
         .filter(|(_, pin, way)| pins[*pin].slide == Slide::Nowhere && way.is_finite())
         .collect();
@@ -260,8 +260,15 @@ fn cloth_of(world: &World, triangle: u32) -> usize {
     world.model().cloth_of_vertex()[corner as usize] as usize
 }
 
-/// The vertices that pins hold, each with the place of its pin in the list of its cloth.
-fn held(world: &World) -> impl Iterator<Item = (u32, usize)> {
+/// A vertex that a pin holds.
+struct Held {
+    vertex: u32,
+    /// The place of the pin in the list of its cloth.
+    pin: usize,
+}
+
+/// The vertices that pins hold.
+fn held(world: &World) -> impl Iterator<Item = Held> {
     let cloths = world.model().cloth_of_vertex();
     let firsts = world.scene().cloths.iter().scan(0, |before, cloth| {
         let first = *before;
@@ -270,11 +277,9 @@ fn held(world: &World) -> impl Iterator<Item = (u32, usize)> {
     });
     let firsts: Vec<usize> = firsts.collect();
     let all = world.pins().of(&(0..cloths.len())).iter();
-    all.map(move |&(vertex, pin)| {
-        (
-            vertex,
-            pin as usize - firsts[cloths[vertex as usize] as usize],
-        )
+    all.map(move |pinned| Held {
+        vertex: pinned.vertex,
+        pin: pinned.pin as usize - firsts[cloths[pinned.vertex as usize] as usize],
     })
 }
 

@@ -10,6 +10,7 @@ use weft_balance::cost::TestCost;
 
 use crate::collide::{Contact, Geometry, Snapshot, Volumes};
 use crate::step::contact::contacts::Batch;
+use crate::step::context::Context;
 use crate::step::simulation::Simulation;
 use crate::step::world::World;
 
@@ -30,8 +31,14 @@ impl<'w> Simulation<'w> {
 
     /// Finds the length of the next substep and the velocities by which collisions are looked for.
     pub(crate) fn foresee_next(&mut self) {
-        self.dt = self.stride.length(self.world.scene().time.step);
-        self.foresee();
+        self.substep.choose_length(self.world);
+        self.substep.place_pins(self.world);
+        let at = Context {
+            world: self.world,
+            domain: &self.domain,
+            substep: &self.substep,
+        };
+        self.detection.foresee(at, &self.state);
     }
 
     /// The snapshot in which the next substep looks for contacts, after [`Self::foresee_next`].
@@ -40,23 +47,27 @@ impl<'w> Simulation<'w> {
         geometry: &Geometry<'a>,
         volumes: &'a mut Volumes,
     ) -> Snapshot<'a> {
-        let (time, dt) = (self.part_time(), self.dt);
-        Snapshot::new(geometry, volumes, &self.x, &self.foreseen, time, dt)
+        let at = Context {
+            world: self.world,
+            domain: &self.domain,
+            substep: &self.substep,
+        };
+        (self.detection).snapshot(at, &self.state, geometry, volumes)
     }
 
     /// Makes a forecast of what the last step's tests cost, when ranks would make one.
     pub(crate) fn note_costs(&mut self) {
-        self.balancer.note();
+        self.detection.balancer.note();
     }
 
     /// What the tests of the next step are forecast to cost.
     pub(crate) fn known_costs(&self) -> &[TestCost] {
-        self.balancer.known()
+        self.detection.balancer.known()
     }
 
     /// Whether ranks make a new assignment before the next step.
     pub(crate) fn assigns_next(&self) -> bool {
-        self.balancer.is_due()
+        self.detection.balancer.is_due()
     }
 
     /// Hands out contacts and puts them in order as a step does, and forgets them again.
@@ -68,14 +79,14 @@ impl<'w> Simulation<'w> {
         let team = self.team().clone();
         let began = clock();
         let batches = found.into_iter().map(|mut found| {
-            found.retain(|c| self.ownership.rank_of_vertex(c.vertices[0] as usize) == 0);
+            found.retain(|c| self.domain.ownership.rank_of_vertex(c.vertices[0] as usize) == 0);
             Batch::new(found)
         });
         let batches: Vec<Batch> = batches.collect();
         let out = clock();
-        self.contacts.take_in(batches, &team);
+        self.detection.contacts.take_in(batches, &team);
         let sorted = clock();
-        self.contacts.clear();
+        self.detection.contacts.clear();
         ContactTimes {
             handing_out: out - began,
             sorting: sorted - out,
@@ -84,6 +95,6 @@ impl<'w> Simulation<'w> {
 
     /// How long factoring the coarse matrix of the solve and solving with it take, if there is one.
     pub(crate) fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<[Duration; 2]> {
-        self.cg.time_coarse(clock).map(|(_, times)| times)
+        self.solver.cg.time_coarse(clock).map(|(_, times)| times)
     }
 }

@@ -209,13 +209,13 @@ impl Simulation<'_> {
         piece: usize,
     ) -> Result<Option<SavedState>, CommError> {
         let (me, root) = (comm.rank(), Rank(0));
-        let past = &self.motion.past;
+        let past = &self.integrator.past;
         let looks_back = past.length > 0.0;
         // Ranks own ranges of vertices, in the order of ranks.
-        let owned = |rank: Rank| self.ownership.vertices(rank.index());
+        let owned = |rank: Rank| self.domain.ownership.vertices(rank.index());
         let ranks = (0..comm.size() as u32).map(Rank);
         let most = ranks.map(|rank| owned(rank).len()).max().unwrap_or(0);
-        let all = if me == root { self.x.len() } else { 0 };
+        let all = if me == root { self.state.len() } else { 0 };
         let mut changes = [(); 2].map(|()| vec![DVec3::ZERO; all]);
         let mut contacts = vec![VertexState::default(); all];
         let of_past = if looks_back { all } else { 0 };
@@ -228,8 +228,9 @@ impl Simulation<'_> {
             let mine = of(me);
             let count = mine.len();
             let own = Own {
-                changes: [&self.change, &self.change_before].map(|all| part(all, mine.clone())),
-                contacts: part(self.bodies.states(), mine.clone()),
+                changes: [&self.solver.change, &self.solver.change_before]
+                    .map(|all| part(all, mine.clone())),
+                contacts: part(self.response.bodies.states(), mine.clone()),
                 past: if looks_back {
                     [&past.x, &past.v].map(|all| part(all, mine.clone()))
                 } else {
@@ -268,12 +269,12 @@ impl Simulation<'_> {
         }
         let [past_x, past_v] = before;
         Ok(Some(SavedState {
-            step: self.step,
-            positions: self.world.original_order(&self.x),
-            velocities: self.world.original_order(&self.v),
+            step: self.substep.steps,
+            positions: self.world.original_order(&self.state.x),
+            velocities: self.world.original_order(&self.state.v),
             changes: changes.map(|changes| self.world.original_order(&changes)),
             contacts: self.world.original_order(&contacts),
-            substep: self.stride.between_steps(),
+            substep: self.substep.controller.between_steps(),
             past: looks_back.then(|| Past {
                 length: past.length,
                 positions: self.world.original_order(&past_x),
@@ -287,18 +288,18 @@ impl Simulation<'_> {
     /// # Errors
     /// It is of another number of vertices.
     pub fn restore(&mut self, state: &SavedState) -> Result<(), StepError> {
-        if !state.is_of(self.x.len()) {
+        if !state.is_of(self.state.len()) {
             return Err(StepError::OtherState {
-                vertices: self.x.len(),
+                vertices: self.state.len(),
             });
         }
         let old = |new: usize| self.world.tree().new_to_old()[new] as usize;
-        for new in 0..self.x.len() {
-            self.x[new] = state.positions[old(new)];
-            self.v[new] = state.velocities[old(new)];
+        for new in 0..self.state.len() {
+            self.state.x[new] = state.positions[old(new)];
+            self.state.v[new] = state.velocities[old(new)];
         }
-        let first = self.owned().start;
-        for (own, changes) in [&mut self.change, &mut self.change_before]
+        let first = self.domain.owned().start;
+        for (own, changes) in [&mut self.solver.change, &mut self.solver.change_before]
             .into_iter()
             .zip(&state.changes)
         {
@@ -306,24 +307,22 @@ impl Simulation<'_> {
                 *change = changes[old(first + local)];
             }
         }
-        for (local, contact) in self.bodies.states_mut().iter_mut().enumerate() {
+        for (local, contact) in self.response.bodies.states_mut().iter_mut().enumerate() {
             *contact = state.contacts[old(first + local)];
         }
-        self.motion.forget();
-        self.ahead = None;
-        self.extent = None;
+        self.forget();
         if let Some(past) = &state.past
-            && self.motion.looks_back()
+            && self.integrator.looks_back()
         {
-            let own = &mut self.motion.past;
+            let own = &mut self.integrator.past;
             own.length = past.length;
             for (local, (x, v)) in own.x.iter_mut().zip(&mut own.v).enumerate() {
                 *x = past.positions[old(first + local)];
                 *v = past.velocities[old(first + local)];
             }
         }
-        self.stride.restore(state.substep);
-        self.step = state.step;
+        self.substep.controller.restore(state.substep);
+        self.substep.steps = state.step;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
-//! Time integration: what each method takes positions and velocities to be at the end of a part of a step.
+//! Time integration: what each method takes positions and velocities to be at the end of a substep.
 //!
-//! A part of length h begins with positions x and velocities v. Every method finds velocities u by one kind of
-//! equation, and moves positions by their average w over the part:
+//! A substep of length h begins with positions x and velocities v. Every method finds velocities u by
+//! one kind of equation, and moves positions by their average w over the substep:
 //!
 //! ```text
 //! M (u − v̂) = τ (f(X) − D(X) u + M g)
@@ -16,17 +16,21 @@
 //! | central, first half | h/2 | v | x, and D(x) v | x + h u |
 //! | central, second half | h/2 | w | x + h u | |
 //!
-//! with b = r²/(1+2r), r = h/h₋ and what has the index ₋ from the part before: backward differences for steps of
-//! unequal length. Without a part before r is 0, and BDF2 is Euler's method. Newmark's second solve is extrapolated, 2u − v*
-//! (B.6), so that both together are the trapezoidal rule [Selle et al. 2009, §3]; so are the two halves
-//! of central differences, one after the other [Bridson 2003, §1.5].
+//! with b = r²/(1+2r), r = h/h₋ and what has the index ₋ from the substep before: backward differences
+//! for steps of unequal length. Without a substep before r is 0, and BDF2 is Euler's method. Newmark's
+//! second solve is extrapolated, 2u − v* (B.6), so that both together are the trapezoidal rule
+//! [Selle et al. 2009, §3]; so are the two halves of central differences, one after the other
+//! [Bridson 2003, §1.5].
 //!
-//! **Contacts** act on w, for it is w that must not take one layer through another, and change u by as much, as an impulse within the
-//! part: δ. BDF2 would carry a jump of velocity on, by b times its size; so δ is added to v₋ too, as if the impulse had always been there: the past is
-//! shifted. Momentum stays what it was, and where contacts push steadily the method keeps its balance. Directions that bodies or pins
-//! prescribe have no past at all, and what friction takes at an impact is such a δ, while steady friction is a force: x̂ and v̂ are set to what a constant velocity would make of them. Newmark's second solve starts
-//! from v* = v + δ, that of central differences from the corrected w [Bridson 2003, §2.3]; what bodies hold in
-//! the first solve keeps in the second the velocity it has there.
+//! **Contacts** act on w, for it is w that must not take one layer through another, and change u by as
+//! much, as an impulse within the substep: δ. BDF2 would carry a jump of velocity on, by b times its
+//! size; so δ is added to v₋ too, as if the impulse had always been there: the past is shifted.
+//! Momentum stays what it was, and where contacts push steadily the method keeps its balance.
+//! Directions that bodies or pins prescribe have no past at all, and what friction takes at an impact
+//! is such a δ, while steady friction is a force: x̂ and v̂ are set to what a constant velocity would
+//! make of them. Newmark's second solve starts from v* = v + δ, that of central differences from the
+//! corrected w [Bridson 2003, §2.3]; what bodies hold in the first solve keeps in the second the
+//! velocity it has there.
 
 use glam::{DMat3, DVec3};
 use weft_partition::HaloPlan;
@@ -34,19 +38,41 @@ use weft_runtime::comm::{Comm, CommError, Tag};
 
 use crate::scene::Integrator;
 use crate::solve::Halo;
+use crate::step::state::StateView;
 
+/// The tag of the messages by which an integrator completes its halo.
 pub(crate) const TAG: Tag = Tag(0x30);
 
-/// Positions (m) and velocities (m/s) of owned vertices when the part before the present one began.
+/// Positions (m) and velocities (m/s) of owned vertices at the start of the substep before.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Past {
-    /// Length of that part in s; 0 if there was none.
+    /// The length of that substep in s; 0 if there was none.
     pub(crate) length: f64,
     pub(crate) x: Vec<DVec3>,
     pub(crate) v: Vec<DVec3>,
 }
 
-/// A rank's vectors of an integration: owned vertices, where it says *local* followed by the halo.
+/// A change of an owned vertex's velocity at an impact.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Jolt {
+    /// The vertex's index among those owned.
+    pub(crate) local: u32,
+    /// The change in m/s.
+    pub(crate) change: DVec3,
+}
+
+/// An owned vertex of which some directions are prescribed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prescribed {
+    /// The vertex's index among those owned.
+    pub(crate) local: usize,
+    /// The projection onto the directions that are free.
+    pub(crate) free: DMat3,
+    /// The velocity in m/s that is prescribed in the others.
+    pub(crate) velocity: DVec3,
+}
+
+/// The vectors of an integration: of owned vertices, and where it says *local* also of the halo.
 #[derive(Debug)]
 pub(crate) struct TimeIntegrator {
     pub(crate) integrator: Integrator,
@@ -61,16 +87,17 @@ pub(crate) struct TimeIntegrator {
     /// Positions X and velocities that a system is linearised at, local.
     pub(crate) x: Vec<DVec3>,
     pub(crate) v: Vec<DVec3>,
-    /// v̂ less these velocities.
+    /// v̂ less the velocities that a system is linearised at.
     pub(crate) toward: Vec<DVec3>,
-    /// w before contacts acted.
+    /// The average velocities w before contacts acted.
     free: Vec<DVec3>,
-    /// Velocities at the end of the part, where these are not w.
+    /// The velocities at the end of the substep, where these are not w.
     pub(crate) ends: Vec<DVec3>,
 }
 
 impl TimeIntegrator {
-    /// `iterates`: systems are linearised elsewhere than where the part begins.
+    /// The integrator of a rank. `iterates` says that systems are linearised elsewhere than where the
+    /// substep begins.
     pub(crate) fn new(integrator: Integrator, iterates: bool, plan: &HaloPlan) -> Self {
         let plain = integrator == Integrator::Euler;
         let (owned, local) = (plan.owned().len(), plan.local_len());
@@ -100,19 +127,19 @@ impl TimeIntegrator {
         self.integrator != Integrator::Euler
     }
 
-    /// Whether it needs the part before.
+    /// Whether it needs the substep before.
     pub(crate) fn looks_back(&self) -> bool {
         self.integrator == Integrator::Bdf2
     }
 
-    /// Forgets the part before: the state is another.
+    /// Forgets the substep before: the state is another.
     pub(crate) fn forget(&mut self) {
         self.past.length = 0.0;
     }
 
-    /// τ, x̂ and v̂ of a part of length `h` (s) that begins with local positions `x` and velocities `v`. Those of
-    /// x̂ that are of the halo come with [`TimeIntegrator::share_ahead`].
-    pub(crate) fn begin(&mut self, h: f64, x: &[DVec3], v: &[DVec3]) {
+    /// Finds τ, x̂ and v̂ of a substep of length `h` (s) that begins with a local state. Those of x̂ that
+    /// are of the halo come with [`TimeIntegrator::share_ahead`].
+    pub(crate) fn begin(&mut self, h: f64, StateView { x, v }: StateView<'_>) {
         let back;
         (self.tau, back) = match self.integrator {
             Integrator::Euler => (h, 0.0),
@@ -133,19 +160,19 @@ impl TimeIntegrator {
         }
     }
 
-    /// Takes the past from an owned vertex at `x` (m) with velocity `v` (m/s) in the directions that are not free, in which it moves
-    /// with the velocity `prescribed`.
-    pub(crate) fn hold(
-        &mut self,
-        i: usize,
-        free: DMat3,
-        (x, v, prescribed): (DVec3, DVec3, DVec3),
-        h: f64,
-    ) {
+    /// Takes the past from an owned vertex in the directions that are prescribed. `begin` is the local
+    /// state at the start of the substep of length `h` (s).
+    pub(crate) fn prescribe(&mut self, prescribed: Prescribed, begin: StateView<'_>, h: f64) {
         if self.integrator != Integrator::Bdf2 {
             return;
         }
-        let held = prescribed - free * prescribed;
+        let Prescribed {
+            local: i,
+            free,
+            velocity,
+        } = prescribed;
+        let (x, v) = (begin.x[i], begin.v[i]);
+        let held = velocity - free * velocity;
         self.ahead_x[i] = x + free * (self.ahead_x[i] - x) + held * (h - self.tau);
         self.ahead_v[i] = v + free * (self.ahead_v[i] - v);
     }
@@ -190,9 +217,9 @@ impl TimeIntegrator {
         }
     }
 
-    /// From the velocities u that were found to w, in place, before contacts act on it; `x` as in
-    /// [`TimeIntegrator::begin`].
-    pub(crate) fn average(&mut self, h: f64, x: &[DVec3], u: &mut [DVec3], jolts: &[(u32, DVec3)]) {
+    /// Turns the velocities u that were found into w, in place, before contacts act on it. `x` are the
+    /// positions at the start of the substep.
+    pub(crate) fn average(&mut self, h: f64, x: &[DVec3], u: &mut [DVec3], jolts: &[Jolt]) {
         if !self.has_ends() {
             return;
         }
@@ -202,8 +229,8 @@ impl TimeIntegrator {
                 *u = (*ahead - *x) / h + *u * (self.tau / h);
             }
             // All of a jolt moves the vertex, of which u has brought τ/h.
-            for (i, jolt) in jolts {
-                u[*i as usize] += *jolt * (1.0 - self.tau / h);
+            for jolt in jolts {
+                u[jolt.local as usize] += jolt.change * (1.0 - self.tau / h);
             }
         }
         self.free.copy_from_slice(u);
@@ -228,7 +255,7 @@ impl TimeIntegrator {
         self.take_velocities(comm, v)
     }
 
-    /// The first half of that: sends what others read.
+    /// Sends the velocities that others read, the first half of [`Self::share_velocities`].
     pub(crate) fn send_velocities(
         &mut self,
         comm: &mut dyn Comm,
@@ -237,7 +264,7 @@ impl TimeIntegrator {
         self.halo.start(comm, v)
     }
 
-    /// The second half.
+    /// Takes the velocities of the halo, the second half of [`Self::share_velocities`].
     pub(crate) fn take_velocities(
         &mut self,
         comm: &mut dyn Comm,
@@ -246,15 +273,17 @@ impl TimeIntegrator {
         self.halo.finish(comm, v)
     }
 
-    /// Linearises the second solve of Newmark's and central differences: `x`, `v` as in [`TimeIntegrator::begin`], local `w`, of
-    /// which the halo is brought here. Collective.
+    /// Linearises the second solve of Newmark's method and of central differences. `begin` has local
+    /// positions and owned velocities at the start of the substep; the halo of local `w` is brought
+    /// here. Collective.
     pub(crate) fn second(
         &mut self,
         comm: &mut dyn Comm,
         h: f64,
-        (x, v): (&[DVec3], &[DVec3]),
+        begin: StateView<'_>,
         w: &mut [DVec3],
     ) -> Result<(), CommError> {
+        let StateView { x, v } = begin;
         self.share_velocities(comm, w)?;
         let share = if self.integrator == Integrator::Newmark {
             0.5 * h
@@ -294,15 +323,10 @@ impl TimeIntegrator {
         }
     }
 
-    /// Keeps what the next part needs of this one, which began with owned positions `x` and velocities `v` and whose
-    /// vertices moved with `w`.
-    pub(crate) fn keep(
-        &mut self,
-        h: f64,
-        (x, v): (&[DVec3], &[DVec3]),
-        w: &[DVec3],
-        jolts: &[(u32, DVec3)],
-    ) {
+    /// Keeps what the next substep needs of this one, which began with this state of owned vertices, and
+    /// in which these moved with `w`.
+    pub(crate) fn keep(&mut self, h: f64, begin: StateView<'_>, w: &[DVec3], jolts: &[Jolt]) {
+        let StateView { x, v } = begin;
         if self.integrator != Integrator::Bdf2 {
             return;
         }
@@ -311,13 +335,13 @@ impl TimeIntegrator {
         for (i, past) in self.past.v.iter_mut().enumerate() {
             *past = v[i] + (w[i] - self.free[i]);
         }
-        for (i, jolt) in jolts {
-            self.past.v[*i as usize] += *jolt;
+        for jolt in jolts {
+            self.past.v[jolt.local as usize] += jolt.change;
         }
     }
 }
 
-/// τ in s and b for a part of `h` after one of `before` (s), 0 if there was none.
+/// τ in s and b for a substep of `h` after one of `before` (s), 0 if there was none.
 fn backward_differences(h: f64, before: f64) -> (f64, f64) {
     if before <= 0.0 {
         return (h, 0.0);

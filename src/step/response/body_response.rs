@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::constraint::opening_rate;
 use crate::collide::contact::Contact;
+use crate::step::integrate::time_integrator::Jolt;
 
 /// A held contact stays one until it is this much beyond its target, as a share of it.
 const SLACK: f64 = 0.1;
@@ -59,7 +60,7 @@ pub(crate) struct BodyResponse {
     states: Vec<VertexState>,
     constraints: Vec<BodyConstraint>,
     /// What friction took of velocities at impacts, in m/s.
-    jolts: Vec<(u32, DVec3)>,
+    jolts: Vec<Jolt>,
 }
 
 /// What a step's response needs to know beside the contacts.
@@ -128,15 +129,18 @@ impl BodyResponse {
                 // Of what the body pushes, the part that changes the speed of approach.
                 let push = residual[i].dot(c.normal);
                 let impact = (masses[i] * c.change.dot(c.normal) / push).clamp(0.0, 1.0);
-                self.jolts.push((c.local, rubbed * impact));
+                self.jolts.push(Jolt {
+                    local: c.local,
+                    change: rubbed * impact,
+                });
             }
         }
     }
 
-    /// Which share of friction's work was an impact's in the last [`settle`](Self::settle), and no steady force's: changes of velocity in m/s, by
-    /// the vertex's index among those owned.
+    /// The changes of velocity by friction in the last [`settle`](Self::settle) that were an impact's,
+    /// and no steady force's.
     #[must_use]
-    pub(crate) fn jolts(&self) -> &[(u32, DVec3)] {
+    pub(crate) fn jolts(&self) -> &[Jolt] {
         &self.jolts
     }
 

@@ -174,6 +174,13 @@ pub(crate) struct BookkeepingShare<'a> {
     marks: &'a mut [Marks],
 }
 
+/// The vertices that threads share, and where the constraints of each share are listed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GraphShares<'a> {
+    pub(crate) vertices: &'a [Range<usize>],
+    pub(crate) listed: &'a [Range<usize>],
+}
+
 impl Bookkeeping {
     /// Begins with vertices that nothing has happened to, of which the rank owns those.
     pub(crate) fn begin(&mut self, graph: &ConstraintGraph, owned: impl Iterator<Item = bool>) {
@@ -188,10 +195,12 @@ impl Bookkeeping {
     /// Cuts it into shares of the vertices, whose constraints are listed there.
     pub(crate) fn cut<'a>(
         &'a mut self,
-        (shares, listed): (&'a [Range<usize>], &'a [Range<usize>]),
+        shares: GraphShares<'a>,
     ) -> impl Iterator<Item = BookkeepingShare<'a>> {
-        let kept = parts(&mut self.thresholds, shares).zip(parts(&mut self.dues, listed));
-        let kept = kept.zip(parts(&mut self.sums, shares).zip(parts(&mut self.marks, shares)));
+        let GraphShares { vertices, listed } = shares;
+        let kept = parts(&mut self.thresholds, vertices).zip(parts(&mut self.dues, listed));
+        let sums = parts(&mut self.sums, vertices);
+        let kept = kept.zip(sums.zip(parts(&mut self.marks, vertices)));
         kept.map(|((thresholds, dues), (sums, marks))| BookkeepingShare {
             thresholds,
             dues,

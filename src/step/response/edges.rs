@@ -1,30 +1,45 @@
-//! How fast edges of the cloth change their lengths: damped by impulses, or told so that the step is cut.
+//! How fast edges of the cloth change their lengths: they are damped by impulses, or the step is cut.
 //!
-//! Deformations of more than a tenth in one step are better avoided: by shorter steps, or, where accuracy is lost already, by
-//! impulses along edges that reduce the strain rate to what is allowed, just as those that reduce strain
-//! [Bridson 2003, §1.3]. The three edges of a triangle together miss no deformation of it.
+//! Deformations of more than a tenth in one step are better avoided: by shorter steps, or, where
+//! accuracy is lost already, by impulses along edges that reduce the strain rate to what is allowed,
+//! just as those that reduce strain [Bridson 2003, §1.3]. The three edges of a triangle together miss
+//! no deformation of it.
 
 use glam::DVec3;
-use weft_partition::HaloPlan;
 
 use super::constraint::Constraint;
 use crate::solve::fault::Fault;
+use crate::step::domain::Domain;
+use crate::step::neighbourhood::Neighbourhood;
+use crate::step::state::StateView;
 
-/// Constraints are made from this share of the limit on: those that neighbours' impulses may bring to it.
+/// The share of the limit from which on edges have constraints: impulses of neighbours may bring them to
+/// it.
 const WATCHED: f64 = 0.5;
 
-/// The edges that touch a rank's vertices, ascending: global and local numbers of their ends.
+/// The edges that touch a rank's vertices, ascending.
 #[derive(Debug)]
-pub(crate) struct Edges(Vec<([u32; 2], [u32; 2])>);
+pub(crate) struct Edges(Vec<Edge>);
+
+/// An edge by its ends.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    /// The global numbers of its ends.
+    ends: [u32; 2],
+    /// The local indices of its ends.
+    local: [u32; 2],
+}
 
 impl Edges {
-    /// The edges of all triangles of the scene.
-    pub(crate) fn new(triangles: &[[u32; 3]], plan: &HaloPlan) -> Self {
-        let owned = plan.owned();
+    /// Finds the edges of a rank.
+    pub(crate) fn new(domain: &Domain, neighbourhood: &impl Neighbourhood) -> Self {
+        let owned = domain.owned();
         let mine = |v: &u32| owned.contains(&(*v as usize));
-        let sides = triangles
-            .iter()
-            .flat_map(|&[a, b, c]| [[a, b], [b, c], [c, a]]);
+        let triangles = neighbourhood.triangles_of(domain.patches()).into_iter();
+        let sides = triangles.flat_map(|triangle| {
+            let [a, b, c] = triangle.corners;
+            [[a, b], [b, c], [c, a]]
+        });
         let mut edges: Vec<[u32; 2]> = sides
             .filter(|ends| ends.iter().any(mine))
             .map(|[a, b]| [a.min(b), a.max(b)])
@@ -32,29 +47,29 @@ impl Edges {
         edges.sort_unstable();
         edges.dedup();
         let local = |v: u32| {
-            let index = plan.local_index(v);
+            let index = domain.plan.local_index(v);
             index.expect("triangles couple only what the matrix graph does") as u32
         };
-        Self(
-            edges
-                .into_iter()
-                .map(|ends| (ends, ends.map(local)))
-                .collect(),
-        )
+        let edges = edges.into_iter().map(|ends| Edge {
+            ends,
+            local: ends.map(local),
+        });
+        Self(edges.collect())
     }
 
-    /// Appends constraints for edges whose length would change by about `limit` of it, or more, within `dt` (s). Positions `x` (m) and velocities `v`
-    /// (m/s) are local.
+    /// Appends constraints for edges whose length would change by about `limit` of it, or more, within
+    /// `dt` (s). The state is local.
     ///
-    /// Constraints are linear in velocities where these are now: an edge that turns gets longer, which the direction that it had does not see.
+    /// Constraints are linear in velocities where these are now: an edge that turns gets longer, which
+    /// the direction that it had does not see.
     pub(crate) fn push_constraints(
         &self,
         limit: f64,
-        (x, v): (&[DVec3], &[DVec3]),
+        StateView { x, v }: StateView<'_>,
         dt: f64,
         constraints: &mut Vec<Constraint>,
     ) {
-        for (ends, local) in &self.0 {
+        for Edge { ends, local } in &self.0 {
             let [a, b] = local.map(|end| end as usize);
             let along = x[b] - x[a];
             let length = along.length();
@@ -79,15 +94,15 @@ impl Edges {
         }
     }
 
-    /// The edge whose length changes by the largest share from `x` to `x + dt v`, if that is more than `limit`: its key is
-    /// minus the share, its vertex an end.
+    /// Finds the edge whose length changes by the largest share within `dt` (s), if that is more than
+    /// `limit`: its key is minus the share, its vertex an end.
     pub(crate) fn most_changed(
         &self,
         limit: f64,
-        (x, v): (&[DVec3], &[DVec3]),
+        StateView { x, v }: StateView<'_>,
         dt: f64,
     ) -> Option<Fault> {
-        let changed = self.0.iter().filter_map(|(ends, local)| {
+        let changed = self.0.iter().filter_map(|Edge { ends, local }| {
             let [a, b] = local.map(|end| end as usize);
             let before = x[b] - x[a];
             let after = before + (v[b] - v[a]) * dt;

@@ -4,7 +4,7 @@
 //!
 //! Constraints come in the order of their features, and a vertex's owner holds all its constraints: its sums have
 //! one order on any number of ranks. Velocities of vertices owned elsewhere are refreshed between rounds
-//! by `row_exchange`. Threads of a rank share the vertices in the same way (`part`).
+//! by `constraint_exchange`. Threads of a rank share the vertices in the same way (`constraint_graph`).
 
 use std::ops::Range;
 
@@ -12,7 +12,9 @@ use glam::{DMat3, DVec3};
 
 pub(crate) use super::constraint::Constraint;
 use super::constraint::{Movers, Outcome, Push, Round, VertexMotion};
-use super::constraint_graph::{Bookkeeping, ConstraintGraph, GraphPart, refill, share_anew};
+use super::constraint_graph::{
+    Bookkeeping, ConstraintGraph, GraphPart, GraphShares, refill, share_anew,
+};
 use crate::team::{Team, parts};
 
 /// No vertex of a constraint.
@@ -288,7 +290,10 @@ impl Impulses {
             _ => &self.team,
         };
         let (graph, woken, p) = (&self.graph, &self.woken, &mut self.participants);
-        let shares = (&self.shares[..], &self.listed[..]);
+        let shares = GraphShares {
+            vertices: &self.shares,
+            listed: &self.listed,
+        };
         let movers = Movers {
             motions: &p.motions,
             mobilities: &p.mobilities,

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `responding` | the stages of the response |
 //! | `body_response` | bodies: constraints in the solve, friction, a last clamp |
 //! | `corrections` | impulses after the solve, in passes |
 //! | `impulses` | the rounds of one pass |
@@ -17,4 +18,5 @@ mod constraint_graph;
 pub(super) mod corrections;
 pub(super) mod edges;
 mod impulses;
+pub(super) mod responding;
 pub(super) mod strain_limit;

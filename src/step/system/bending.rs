@@ -1,34 +1,35 @@
 //! Hinges and plates of the quadratic model that touch a run of rows.
 //!
-//! They couple their vertices by numbers times identity that never change. So what each entry of the matrix gets of all of them, in their
-//! order, is summed up once; in a system the sums appear times a time, and the bending force on a row is the product of its
-//! sums with positions and velocities.
+//! They couple their vertices by numbers times identity that never change. So the sum that each
+//! entry of the matrix gets of all of them is made once, in their order. In a system these sums
+//! appear times a time, and the bending force on a row is the product of its sums with positions and
+//! velocities.
 
-use std::ops::Range;
-
-use super::incidence::Incidence;
+use super::incidence::IncidentRun;
 use super::local_vertices::LocalVertices;
 use crate::physics::ClothModel;
 use crate::solve::Pattern;
 
-/// What they make of the entries of a run of rows, N/m.
+/// The sums of bending in the entries of a run of rows, in N/m.
 #[derive(Debug)]
 pub(crate) struct Bending {
-    /// Of the blocks and of the scalars, in the order of the matrix.
+    /// The sums of the blocks, in the order of the matrix.
     pub(crate) near: Vec<f64>,
+    /// The sums of the scalars, in the order of the matrix.
     pub(crate) far: Vec<f64>,
-    /// The columns of the scalars, as [`LocalVertices`] counts.
+    /// The columns of the scalars, as places among [`LocalVertices`].
     pub(crate) far_others: Vec<u32>,
 }
 
 impl Bending {
-    /// Of rows that are given by global numbers, and what touches these.
+    /// Adds up what the elements of a run make of its entries.
     pub(crate) fn new(
         model: &ClothModel,
         pattern: &Pattern,
         local_vertices: &LocalVertices,
-        (rows, incidence): (&Range<usize>, &Incidence),
+        run: IncidentRun<'_>,
     ) -> Self {
+        let (rows, incidence) = (run.rows, run.elements);
         let first = pattern.first_row() as usize;
         let local = rows.start - first..rows.end - first;
         let starts = [

@@ -1,11 +1,14 @@
-//! Which elements touch which of a rank's runs of rows, found in one pass over all elements, however many runs there are.
+//! Which elements touch which of a rank's runs of rows.
+//!
+//! They are found in one pass over all elements, however many runs there are.
 
 use std::ops::Range;
 
 use crate::physics::ClothModel;
 
-/// Of each run of rows the elements that touch it, by index, ascending; an element may touch several.
-#[derive(Debug)]
+/// The numbers of the elements that touch a run of rows, by kind, ascending. An element may touch
+/// several runs.
+#[derive(Debug, Default)]
 pub(crate) struct Incidence {
     pub(crate) triangles: Vec<u32>,
     pub(crate) hinges: Vec<u32>,
@@ -15,38 +18,46 @@ pub(crate) struct Incidence {
     pub(crate) springs: Vec<u32>,
 }
 
+/// A run of rows, with the elements that touch it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IncidentRun<'a> {
+    /// The global numbers of the rows.
+    pub(crate) rows: &'a Range<usize>,
+    pub(crate) elements: &'a Incidence,
+}
+
 impl Incidence {
-    /// For runs that follow each other, as global numbers.
+    /// Finds the elements of each of several runs that follow each other, given by global numbers.
     pub(crate) fn of_runs(model: &ClothModel, runs: &[Range<usize>]) -> Vec<Self> {
-        let triangles = touching(model.triangles().iter().copied(), runs);
-        let hinges = touching(model.hinges().iter().map(|h| h.vertices), runs);
-        let plates = touching(model.plates().iter().map(|p| p.vertices), runs);
-        let folds = touching(model.folds().iter().map(|f| f.vertices), runs);
-        let shells = touching(model.shells().iter().map(|s| s.vertices), runs);
-        let springs = touching(model.springs().iter().map(|s| s.vertices), runs);
-        let flat = triangles.into_iter().zip(hinges).zip(plates);
-        let all = flat.zip(folds.into_iter().zip(shells).zip(springs));
-        all.map(
-            |(((triangles, hinges), plates), ((folds, shells), springs))| Self {
-                triangles,
-                hinges,
-                plates,
-                folds,
-                shells,
-                springs,
-            },
-        )
-        .collect()
+        let mut all: Vec<Self> = runs.iter().map(|_| Self::default()).collect();
+        let mut take = |of_runs: Vec<Vec<u32>>, field: fn(&mut Self) -> &mut Vec<u32>| {
+            for (incidence, elements) in all.iter_mut().zip(of_runs) {
+                *field(incidence) = elements;
+            }
+        };
+        let vertices = model.triangles().iter().copied();
+        take(touching(vertices, runs), |all| &mut all.triangles);
+        let vertices = model.hinges().iter().map(|hinge| hinge.vertices);
+        take(touching(vertices, runs), |all| &mut all.hinges);
+        let vertices = model.plates().iter().map(|plate| plate.vertices);
+        take(touching(vertices, runs), |all| &mut all.plates);
+        let vertices = model.folds().iter().map(|fold| fold.vertices);
+        take(touching(vertices, runs), |all| &mut all.folds);
+        let vertices = model.shells().iter().map(|shell| shell.vertices);
+        take(touching(vertices, runs), |all| &mut all.shells);
+        let vertices = model.springs().iter().map(|spring| spring.vertices);
+        take(touching(vertices, runs), |all| &mut all.springs);
+        all
     }
 }
 
-/// Of each run the indices of elements that have one of its rows among their vertices.
+/// The numbers of the elements that have a row of each run among their vertices.
 fn touching<const N: usize>(
     elements: impl Iterator<Item = [u32; N]>,
     runs: &[Range<usize>],
 ) -> Vec<Vec<u32>> {
     let mut of_runs = vec![Vec::new(); runs.len()];
-    // The last run that was found: the next vertex is often in it too.
+    // The run that was found last: the next vertex is often in it too.
     let mut last = 0;
     for (index, vertices) in (0_u32..).zip(elements) {
         for vertex in vertices {

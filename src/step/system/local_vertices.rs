@@ -1,34 +1,37 @@
-//! The vertices that a run of rows reads: its own, in their order, and those local_vertices them.
+//! The vertices that a run of rows reads: those of its rows, in their order, and those that its
+//! rows are coupled with.
 //!
-//! What elements read of them is copied to where it stays in the cache, four numbers each, and they are counted anew for that.
+//! What elements read of them is copied to where it stays in the cache, four numbers each. There
+//! they are counted anew.
 
 use std::ops::Range;
 
 use glam::DVec3;
 use weft_partition::HaloPlan;
 
-use super::elements::local_in;
-use super::triangles::Scratch;
+use super::scratch::Scratch;
 use crate::physics::ClothModel;
 use crate::solve::Pattern;
+use crate::step::state::StateView;
 
-/// Which vertices there are. Behind them stand three of no cloth, the corners of [`CORNERS`].
+/// The vertices that a run of rows reads. Behind them stand the three corners of [`CORNERS`], which
+/// are of no cloth.
 #[derive(Debug)]
 pub(crate) struct LocalVertices {
     rows: Range<u32>,
-    /// Those that are not of the rows, as global numbers, ascending.
+    /// The global numbers of those that are not of the rows, ascending.
     others: Vec<u32>,
-    /// The same, as local indices.
+    /// The local indices of the same vertices.
     others_here: Vec<u32>,
-    /// The first row, as a local index.
+    /// The local index of the first row.
     first: usize,
 }
 
-/// A triangle that is nobody's.
+/// A triangle of no cloth.
 pub(crate) const CORNERS: [DVec3; 3] = [DVec3::ZERO, DVec3::X, DVec3::Y];
 
 impl LocalVertices {
-    /// Of rows that are given by global numbers.
+    /// Finds the vertices of rows that are given by global numbers.
     pub(crate) fn new(plan: &HaloPlan, pattern: &Pattern, rows: &Range<usize>) -> Self {
         let first = rows.start - pattern.first_row() as usize;
         let (start, end) = (rows.start as u32, rows.end as u32);
@@ -48,20 +51,20 @@ impl LocalVertices {
         }
     }
 
-    /// How many there are, of no cloth or of some.
+    /// The number of vertices, with those of no cloth.
     pub(crate) fn len(&self) -> usize {
         self.rows.len() + self.others.len() + CORNERS.len()
     }
 
-    /// The rows, as local indices.
+    /// The local indices of the rows.
     pub(crate) fn rows(&self) -> Range<usize> {
         self.first..self.first + self.rows.len()
     }
 
-    /// Where a vertex stands.
+    /// The place of a vertex.
     ///
     /// # Panics
-    /// If it is too far away.
+    /// If no row is coupled with it.
     pub(crate) fn index(&self, vertex: u32) -> u32 {
         if self.rows.contains(&vertex) {
             return vertex - self.rows.start;
@@ -70,18 +73,19 @@ impl LocalVertices {
         self.rows.len() as u32 + at.expect("rows have it as a column") as u32
     }
 
-    /// Where the corners of no cloth stand.
+    /// The places of the corners of no cloth.
     pub(crate) fn corners(&self) -> [u32; 3] {
         let first = (self.len() - CORNERS.len()) as u32;
         [first, first + 1, first + 2]
     }
 
-    /// Copies positions (m) and velocities (m/s) of each vertex from those with halo; of the corners of no cloth velocities are of no use. And where
-    /// vertices would be after a time (s) and their cloth's damping of bending. All at once, for what is copied leaves the nearest cache.
+    /// Copies positions and velocities of each vertex, from those with halo, and where each would be
+    /// after a time (s) and its cloth's damping of bending. The velocities of the corners of no
+    /// cloth are of no use. All is copied at once, as it leaves the nearest cache.
     pub(crate) fn copy(
         &self,
         model: &ClothModel,
-        (x, v): (&[DVec3], &[DVec3]),
+        StateView { x, v }: StateView<'_>,
         time: f64,
         scratch: &mut Scratch,
     ) {
@@ -90,14 +94,11 @@ impl LocalVertices {
         for scratch in [&mut scratch.x, &mut scratch.v, &mut scratch.ahead] {
             scratch.resize(len, [0.0; 4]);
         }
-        let rooms = scratch
-            .x
-            .iter_mut()
-            .zip(&mut scratch.v)
-            .zip(&mut scratch.ahead);
-        let mut rooms = rooms.map(|((x, v), ahead)| (x, v, ahead));
+        let places = scratch.x.iter_mut().zip(&mut scratch.v);
+        let places = places.zip(&mut scratch.ahead);
+        let mut places = places.map(|((x, v), ahead)| (x, v, ahead));
         let mut put = |vertex: u32, x: DVec3, v: DVec3| {
-            if let Some((to_x, to_v, ahead)) = rooms.next() {
+            if let Some((to_x, to_v, ahead)) = places.next() {
                 let time = time + model.bending_damping(vertex as usize);
                 (*to_x, *to_v, *ahead) = (four(x), four(v), four(x + v * time));
             }
@@ -109,8 +110,16 @@ impl LocalVertices {
         for (&vertex, &here) in self.others.iter().zip(&self.others_here) {
             put(vertex, x[here as usize], v[here as usize]);
         }
-        for (corner, at) in CORNERS.iter().zip(rooms) {
+        for (corner, at) in CORNERS.iter().zip(places) {
             *at.0 = four(*corner);
         }
+    }
+}
+
+/// The local index of a vertex that an element of the rank has.
+pub(crate) fn local_in(plan: &HaloPlan) -> impl Fn(u32) -> u32 + '_ {
+    |v| {
+        plan.local_index(v)
+            .expect("elements couple only what the matrix graph does") as u32
     }
 }

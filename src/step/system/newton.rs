@@ -1,30 +1,40 @@
-//! Newton's method on the equations of an implicit part, for those who want them met rather than linearised once.
+//! Newton's method on the equations of an implicit substep, where they are to be met rather than
+//! linearised once.
 //!
-//! The residual of velocities u is what the equation of `motion` leaves, `τ (f(X) − D(X) u + M g) − M (u − v̂)`, which is the
-//! right-hand side of the system linearised there. It is measured by the kinetic energy that it would give to each vertex alone,
-//! `√Σ |S r|²/m` in √J, with S the constrained directions taken out.
+//! The residual of velocities u is what the equation of `time_integrator` leaves,
+//! `τ (f(X) − D(X) u + M g) − M (u − v̂)`, which is the right-hand side of the system linearised there.
+//! It is measured by the kinetic energy that it would give to each vertex alone, `√Σ |S r|²/m` in √J,
+//! with S the constrained directions taken out.
 //!
 //! * **Start**: the solution of the first system, taken whole.
-//! * **Step**: the solution p of the system at the last iterate; its whole, or the half, quarter, ... down to [`LEAST_SHARE`] of it,
-//!   the first with a residual smaller than the last one's by [`WORTHWHILE`] times the share, or with one whose power along p, `r·p`, is not below
-//!   -[`OVERSHOT`] times the power at the last iterate. A residual is the slope of an energy, that of elastic forces and of what inertia lacks: where it still points
-//!   forward along p, or not much backward, that energy has become less, though the residual may have grown, as that of cloth that buckles does.
-//!   A share at which a triangle collapses is too large.
-//! * **Stop**: the residual is at most `solver.newton_tolerance` times the larger one of the part's first right-hand side and of gravity alone, which cloth
-//!   at rest holds against, or negligible. It fails when no share serves, or when `solver.newton` systems were solved; unless what is left is what
-//!   rounding makes of forces that hold against gravity ([`ROUNDED`]).
+//! * **Step**: the solution p of the system at the last iterate; its whole, or the half, quarter, ...
+//!   down to [`LEAST_SHARE`] of it, the first with a residual smaller than the last one's by
+//!   [`WORTHWHILE`] times the share, or with one whose power along p, `r·p`, is not below
+//!   -[`OVERSHOT`] times the power at the last iterate. A residual is the slope of an energy, that of
+//!   elastic forces and of what inertia lacks. Where it still points forward along p, or not much
+//!   backward, that energy has become less, though the residual may have grown, as that of cloth that
+//!   buckles does. A share at which a triangle collapses is too large.
+//! * **Stop**: the residual is at most `solver.newton_tolerance` times the larger one of the substep's
+//!   first right-hand side and of gravity alone, which cloth at rest holds against, or negligible. It
+//!   fails when no share serves, or when `solver.newton` systems were solved; unless what is left is
+//!   what rounding makes of forces that hold against gravity ([`ROUNDED`]).
 //!
-//! The matrix leaves out how forces turn with their triangles and compression, so that it stays positive definite; convergence is
-//! linear then, the faster the smaller strains are.
+//! The matrix leaves out how forces turn with their triangles and compression, so that it stays
+//! positive definite. Convergence is linear then, the faster the smaller strains are.
 
 use glam::DVec3;
 use weft_runtime::comm::Comm;
 
+use super::linear_system::LinearSystem;
+use super::solver::{Solver, negligible, residual_of_gravity, tolerance};
+use crate::solve::Tolerance;
 use crate::solve::fault::{self, Fault};
+use crate::step::context::Context;
 use crate::step::error::{GaveUp, StepError};
+use crate::step::integrate::time_integrator::TimeIntegrator;
 use crate::step::report::StepReport;
-use crate::step::simulation::Simulation;
-use crate::step::substep::{negligible, residual_of_gravity};
+use crate::step::response::body_response::BodyConstraint;
+use crate::step::state::LocalState;
 
 /// The smallest share of a step that is tried.
 const LEAST_SHARE: f64 = 1.0 / 128.0;
@@ -35,31 +45,65 @@ const WORTHWHILE: f64 = 1e-4;
 /// A residual that is this small a share of gravity's is made of rounding.
 const ROUNDED: f64 = 1e-9;
 
-impl Simulation<'_> {
+/// Newton's method, with the values that it works on.
+#[derive(Debug)]
+pub(crate) struct Newton<'a> {
+    pub(crate) at: Context<'a>,
+    pub(crate) local: &'a LocalState,
+    /// The velocities of owned vertices at the start of the substep, in m/s.
+    pub(crate) velocities: &'a [DVec3],
+    /// The constraints by bodies.
+    pub(crate) constraints: &'a [BodyConstraint],
+    pub(crate) system: &'a mut LinearSystem,
+    pub(crate) solver: &'a mut Solver,
+    pub(crate) integrator: &'a mut TimeIntegrator,
+}
+
+/// A residual, and how it points.
+#[derive(Clone, Copy, Debug)]
+struct Residual {
+    /// Its size in √J.
+    size: f64,
+    /// Its power along the last solution.
+    power: f64,
+}
+
+impl Newton<'_> {
     /// Goes on from the solution of the first system until the equations are met. Collective.
     pub(crate) fn iterate(
         &mut self,
         comm: &mut dyn Comm,
         report: &mut StepReport,
     ) -> Result<(), StepError> {
-        let solver = self.world.scene().solver;
-        // The first right-hand side: assembled where the part begins, and not changed by its solve.
-        let (first, _) = self.residual(comm)?;
-        let gravity = residual_of_gravity(self.world, self.motion.tau);
-        let allowed = (solver.newton_tolerance * first.max(gravity))
-            .max(negligible(self.world, self.motion.tau));
-        self.hold_still();
-        let mut residual = (self.look(comm)?).map_or(f64::INFINITY, |(residual, _)| residual);
+        let (world, tau) = (self.at.world, self.integrator.tau);
+        let settings = world.scene().solver;
+        // The first right-hand side: assembled where the substep begins, and not changed by its solve.
+        let first = self.residual(comm)?.size;
+        let gravity = residual_of_gravity(world, tau);
+        let allowed = (settings.newton_tolerance * first.max(gravity)).max(negligible(world, tau));
+        self.system.hold_still(self.at, self.constraints);
+        let mut residual = (self.look(comm)?).map_or(f64::INFINITY, |residual| residual.size);
         loop {
             report.newton_residual = residual / allowed;
             if residual <= allowed {
                 break;
             }
-            let why = if report.systems >= solver.newton {
+            let why = if report.systems >= settings.newton {
                 GaveUp::Limit
             } else if residual.is_finite() {
-                // What is left is not negligible, though a solve, which measures it with the matrix instead of masses, may find it so.
-                let outcome = self.solve_further(comm, 0.0)?;
+                // What is left is not negligible, though a solve, which measures it with the matrix
+                // instead of masses, may find it so.
+                let tolerance = Tolerance {
+                    absolute: 0.0,
+                    ..tolerance(world, tau)
+                };
+                let outcome = (self.solver).solve_further(
+                    comm,
+                    self.at,
+                    self.system,
+                    self.local,
+                    &tolerance,
+                )?;
                 report.note(&outcome);
                 match self.search(comm, residual)? {
                     Some(smaller) => {
@@ -74,102 +118,91 @@ impl Simulation<'_> {
             if residual <= ROUNDED * gravity {
                 break;
             }
-            return Err(self.not_converged(comm, report.systems, (residual, allowed), why)?);
+            let at = self.worst(comm)?;
+            return Err(StepError::Newton {
+                step: self.at.substep.number(),
+                systems: report.systems,
+                residual,
+                allowed,
+                at: world.name(at),
+                why,
+            });
         }
-        for (force, rhs) in self.force.iter_mut().zip(&self.rhs) {
+        for (force, rhs) in self.solver.force.iter_mut().zip(&self.system.rhs) {
             *force = -*rhs;
         }
         Ok(())
     }
 
-    /// Takes the largest share of the last solution that makes the residual or the energy smaller; `None` if none does. Collective.
+    /// Takes the largest share of the last solution that makes the residual or the energy smaller, and
+    /// returns the residual then; `None` if none does. Collective.
     fn search(&mut self, comm: &mut dyn Comm, last: f64) -> Result<Option<f64>, StepError> {
-        let (_, begin) = self.residual(comm)?;
+        let begin = self.residual(comm)?.power;
         let mut share = 1.0;
-        // Each trial takes back half of what the one before had added; at first there is nothing to take back.
+        // Each trial takes back half of what the one before had added; at first there is nothing to
+        // take back.
         let mut added = 0.0;
         while share >= LEAST_SHARE {
-            for (change, further) in self.change.iter_mut().zip(&self.further) {
+            let changes = self.solver.change.iter_mut();
+            for (change, further) in changes.zip(&self.solver.further) {
                 *change += *further * (share - added);
             }
             added = share;
-            if let Some((residual, power)) = self.look(comm)?
-                && (residual <= last * (1.0 - WORTHWHILE * share) || power >= -OVERSHOT * begin)
+            if let Some(Residual { size, power }) = self.look(comm)?
+                && (size <= last * (1.0 - WORTHWHILE * share) || power >= -OVERSHOT * begin)
             {
-                return Ok(Some(residual));
+                return Ok(Some(size));
             }
             share *= 0.5;
         }
         Ok(None)
     }
 
-    /// Linearises at the present change; its residual and the power of that, or `None` if a triangle has collapsed there or it is no number.
-    /// Collective.
-    fn look(&mut self, comm: &mut dyn Comm) -> Result<Option<(f64, f64)>, StepError> {
-        let owned = self.plan.owned();
-        self.motion
-            .linearise_at(comm, &self.v[owned], &self.change)?;
-        let tau = self.motion.tau;
-        let collapsed = self.assemble_there((tau, tau));
-        match self.agree_on_collapse(comm, collapsed) {
+    /// Linearises at the present change, and returns its residual; `None` if a triangle has collapsed
+    /// there or it is no number. Collective.
+    fn look(&mut self, comm: &mut dyn Comm) -> Result<Option<Residual>, StepError> {
+        (self.integrator).linearise_at(comm, self.velocities, &self.solver.change)?;
+        let tau = self.integrator.tau;
+        let collapsed = (self.system).assemble_there(self.at.world, self.integrator, tau);
+        match self.at.agree_on_collapse(comm, collapsed) {
             Ok(()) => {}
             Err(StepError::Collapsed { .. }) => return Ok(None),
             Err(error) => return Err(error),
         }
-        let (residual, power) = self.residual(comm)?;
-        Ok((residual.is_finite() && power.is_finite()).then_some((residual, power)))
+        let residual = self.residual(comm)?;
+        let finite = residual.size.is_finite() && residual.power.is_finite();
+        Ok(finite.then_some(residual))
     }
 
-    /// The residual of the system as it is assembled, in √J, and its power along the last solution. Collective.
-    fn residual(&self, comm: &mut dyn Comm) -> Result<(f64, f64), StepError> {
-        let [squares, power] = self.reduction.sum(comm, |patch| {
+    /// The residual of the system as it is assembled. Collective.
+    fn residual(&self, comm: &mut dyn Comm) -> Result<Residual, StepError> {
+        let [squares, power] = self.solver.reduction.sum(comm, |patch| {
             patch.fold([0.0, 0.0], |[squares, power], i| {
-                let free = self.filter.free(i) * self.rhs[i];
-                [squares + self.kick(i), power + free.dot(self.further[i])]
+                let free = self.system.filter.free(i) * self.system.rhs[i];
+                let power = power + free.dot(self.solver.further[i]);
+                [squares + self.kick(i), power]
             })
         })?;
-        Ok((squares.sqrt(), power))
-    }
-
-    /// What the residual of an owned vertex would give to it alone, in J, doubled.
-    fn kick(&self, i: usize) -> f64 {
-        let free: DVec3 = self.filter.free(i) * self.rhs[i];
-        free.length_squared() / self.world.model().masses()[self.plan.owned().start + i]
-    }
-
-    /// Keeps what is prescribed as the first system has solved it.
-    fn hold_still(&mut self) {
-        let owned = self.owned();
-        self.filter.clear();
-        for &(vertex, pin) in self.world.pins().of(&owned) {
-            let free = self.holds[pin as usize].free;
-            let row = vertex as usize - owned.start;
-            self.filter.constrain(row, free, DVec3::ZERO);
-        }
-        for c in self.bodies.constraints() {
-            self.filter.constrain(c.local as usize, c.free, DVec3::ZERO);
-        }
-    }
-
-    /// Names the vertex that lacks most. Collective.
-    fn not_converged(
-        &self,
-        comm: &mut dyn Comm,
-        systems: u32,
-        (residual, allowed): (f64, f64),
-        why: GaveUp,
-    ) -> Result<StepError, StepError> {
-        let first = self.plan.owned().start as u32;
-        let own = (0..self.rhs.len()).map(|i| Fault::at(first + i as u32, -self.kick(i)));
-        let worst = fault::agree(comm, own.reduce(Fault::worse))?;
-        Ok(StepError::Newton {
-            step: self.step + 1,
-            systems,
-            residual,
-            allowed,
-            at: self.name(worst.map_or(0, |fault| fault.vertex as usize)),
-            why,
+        Ok(Residual {
+            size: squares.sqrt(),
+            power,
         })
+    }
+
+    /// Twice the energy in J that the residual of an owned vertex would give to it alone.
+    fn kick(&self, i: usize) -> f64 {
+        let free: DVec3 = self.system.filter.free(i) * self.system.rhs[i];
+        let vertex = self.at.domain.owned().start + i;
+        free.length_squared() / self.at.world.model().masses()[vertex]
+    }
+
+    /// The vertex with the largest share of the residual. Collective.
+    fn worst(&self, comm: &mut dyn Comm) -> Result<usize, StepError> {
+        let first = self.at.domain.owned().start as u32;
+        let rows = 0..self.system.rhs.len();
+        let own = rows.map(|i| Fault::at(first + i as u32, -self.kick(i)));
+        let worst = fault::agree(comm, own.reduce(Fault::worse))?;
+        Ok(worst.map_or(0, |fault| fault.vertex as usize))
     }
 }
 
@@ -178,9 +211,8 @@ mod tests {
     use weft_runtime::ScopeOptions;
     use weft_runtime::comm::solo::Solo;
 
-    use super::*;
     use crate::scene::Scene;
-    use crate::step::World;
+    use crate::step::{Simulation, World};
 
     /// The first right-hand side of a step is then no more than rounding, and nothing can be much smaller.
     #[test]

@@ -1,21 +1,25 @@
-//! The triangles that touch a run of rows, and the rows of the matrix that they and what bends make.
+//! The triangles that touch a run of rows, and the rows of the matrix that they and bending make.
 //!
-//! Triangles say how their corners are coupled, four or eight at a time ([`couple`]). An entry of the matrix is written once: beside the diagonal what the
-//! one or two triangles of an edge say and what bending adds; on the diagonal mass, bending, and all that is coupled to the vertex, with its sign
-//! changed, for elasticity does not resist moving as a whole. Columns of a row are added up there in ascending global order.
+//! Triangles say how their corners are coupled, four or eight at a time ([`couple`]). An entry of
+//! the matrix is written once. Beside the diagonal it is the sum of what the one or two triangles of
+//! an edge say and of bending; on the diagonal it is mass, bending, and all that is coupled to the
+//! vertex, with its sign changed, for elasticity does not resist moving as a whole. Columns of a row
+//! are added up there in ascending global order.
 //!
-//! Rows are written one after the other, each from its first block to its last scalar, though two rows of a run have the same coupling: adding
-//! it up twice costs less than blocks written here and there, for the matrix of a large mesh comes from memory and goes there again. It is asked for
-//! while triangles are computed, when the memory has nothing else to do.
+//! Rows are written one after the other, each from its first block to its last scalar, though two
+//! rows of a run have the same coupling. Adding it up twice costs less than blocks written here and
+//! there, for the matrix of a large mesh comes from memory and goes there again. Its blocks are
+//! prefetched while triangles are computed, when the memory has nothing else to do.
 
-use std::ops::Range;
-
-use super::assembly::Collapsed;
 use super::bending::Bending;
+use super::incidence::IncidentRun;
+use super::load::Collapsed;
 use super::local_vertices::{CORNERS, LocalVertices};
+use super::scratch::Scratch;
 use crate::physics::ClothModel;
+use crate::physics::element::Times;
 use crate::physics::membrane::RestTriangle;
-use crate::physics::membrane_lanes::{Coupled, Four, Law, Times, couple};
+use crate::physics::membrane_lanes::{Coupled, Four, LaneTriangle, Law, Vertices, couple};
 use crate::scene::Material;
 use crate::simd::{Arithmetic, ByEight, Lanes, Loop, widest};
 use crate::solve::{MatrixRows, Pattern};
@@ -23,16 +27,17 @@ use crate::solve::{MatrixRows, Pattern};
 /// The triangles, and the couplings that rows are made of.
 #[derive(Debug)]
 pub(crate) struct Triangles {
-    /// Corners in ascending order of their global numbers, as [`LocalVertices`] counts.
+    /// The triangles by fours. Corners are in ascending order of their global numbers.
     fours: Vec<Four>,
-    /// Of each triangle its global number.
+    /// The global number of each triangle.
     names: Vec<u32>,
-    /// How many columns each row has, and those of its blocks but for the diagonal.
+    /// The numbers of columns of each row.
     rows: Vec<Row>,
+    /// The columns of the rows' blocks, but for the diagonal.
     columns: Vec<Column>,
 }
 
-/// How many columns a row has: of blocks before the diagonal and behind it, and of scalars.
+/// The numbers of columns of a row: of blocks before the diagonal and behind it, and of scalars.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     lower: u32,
@@ -43,36 +48,23 @@ struct Row {
 /// A vertex that a row is coupled with.
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// Where what triangles say of the two stands.
+    /// The places at which the two triangles of the edge say how the two are coupled.
     parts: [u32; 2],
-    /// As [`LocalVertices`] counts.
+    /// Its place among [`LocalVertices`].
     other: u32,
 }
 
-/// What a thread needs scratch for.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    /// Positions and velocities, and positions ahead by the time at which bending is looked at, as [`LocalVertices`] counts.
-    pub(crate) x: Vec<[f64; 4]>,
-    pub(crate) v: Vec<[f64; 4]>,
-    pub(crate) ahead: Vec<[f64; 4]>,
-    /// The right-hand side, with a fourth number that stays zero; of other vertices than the rows it is of no use.
-    pub(crate) rhs: Vec<[f64; 4]>,
-    /// Of each row the mass with drag on it, and what multiplies the sums of bending.
-    pub(crate) rows: Vec<[f64; 2]>,
-    coupled: Vec<Coupled>,
-}
-
 impl Triangles {
-    /// Of rows that are given by global numbers, and the triangles that touch these.
+    /// Gathers the triangles of a run.
     pub(crate) fn new(
         model: &ClothModel,
         pattern: &Pattern,
         local_vertices: &LocalVertices,
-        (rows, incidence): (&Range<usize>, &[u32]),
+        run: IncidentRun<'_>,
     ) -> Self {
+        let rows = run.rows;
         let (mut fours, mut names, mut parts) = (Vec::<Four>::new(), Vec::new(), Vec::new());
-        let elements = incidence.iter().copied();
+        let elements = run.elements.triangles.iter().copied();
         for index in elements.filter(|&index| model.is_element(index as usize)) {
             let corners = model.triangles()[index as usize];
             let mut order = [0, 1, 2];
@@ -80,12 +72,15 @@ impl Triangles {
             let [a, b, c] = order.map(|corner| corners[corner]);
             let (at, lane) = (names.len(), names.len() % 4);
             if lane == 0 {
-                fours.push(nobodys(local_vertices));
+                fours.push(blank(local_vertices));
             }
-            let rest = &model.membranes()[index as usize];
-            let law = model.cloth_of_triangle()[index as usize];
-            let corners = [a, b, c].map(|v| local_vertices.index(v));
-            fours[at / 4].set(lane, (rest, order), law, corners);
+            let triangle = LaneTriangle {
+                rest: &model.membranes()[index as usize],
+                order,
+                law: model.cloth_of_triangle()[index as usize],
+                corners: [a, b, c].map(|v| local_vertices.index(v)),
+            };
+            fours[at / 4].set(lane, triangle);
             for (edge, pair) in (0_u32..).zip([[a, b], [a, c], [b, c]]) {
                 parts.push((pair, (size_of::<Coupled>() / 8 * at) as u32 + 9 * edge));
             }
@@ -131,7 +126,8 @@ impl Triangles {
         all
     }
 
-    /// Writes every entry of the matrix, and adds what triangles and bending push with to the right-hand side in `scratch`.
+    /// Writes every entry of the matrix, and adds the impulses of triangles and bending to the
+    /// right-hand side in `scratch`.
     pub(crate) fn assemble(
         &self,
         bending: &Bending,
@@ -151,13 +147,19 @@ impl Triangles {
     }
 }
 
-/// Four triangles that are nobody's.
-fn nobodys(local_vertices: &LocalVertices) -> Four {
+/// Four triangles of no cloth.
+fn blank(local_vertices: &LocalVertices) -> Four {
     let rest = RestTriangle::new(CORNERS, &Material::COTTON, CORNERS[1]);
     let rest = rest.expect("it spans an area");
     let mut four = Four::default();
     for lane in 0..4 {
-        four.set(lane, (&rest, [0, 1, 2]), 0, local_vertices.corners());
+        let triangle = LaneTriangle {
+            rest: &rest,
+            order: [0, 1, 2],
+            law: 0,
+            corners: local_vertices.corners(),
+        };
+        four.set(lane, triangle);
     }
     four
 }
@@ -222,17 +224,22 @@ impl Assembling<'_, '_> {
         let (scratch, lanes) = (&mut *self.scratch, numbers.lanes());
         let coupled = &mut scratch.coupled.as_chunks_mut().0[at..at + A::FOURS];
         let of = &self.of.fours[at..at + A::FOURS];
-        // Blocks that are written once all is coupled are asked for, a few with each impulse: many at once would be waited for.
+        // Blocks that are written once all is coupled are prefetched, a few with each impulse: many
+        // at once would be waited for.
         let (blocks, _) = self.matrix.numbers_mut();
         let (lines, _) = blocks.as_flattened().as_chunks::<LINE>();
         let asked = lines.get(at * IMPULSES * ASKED..).unwrap_or_default();
         let mut asked = asked.as_chunks::<ASKED>().0.iter();
-        let (state, rhs) = ((&scratch.x[..], &scratch.v[..]), &mut scratch.rhs);
+        let rhs = &mut scratch.rhs;
+        let vertices = Vertices {
+            x: &scratch.x,
+            v: &scratch.v,
+        };
         couple::<A, SAME>(
             numbers,
             of,
             self.laws,
-            state,
+            vertices,
             self.times,
             coupled,
             |corner, impulse| {
@@ -332,11 +339,13 @@ fn take_mut<'a, T>(rest: &mut &'a mut [T], count: usize) -> &'a mut [T] {
         .expect("the rows have so many columns")
 }
 
-/// Numbers in a line of the cache.
+/// The numbers in a line of the cache.
 const LINE: usize = 8;
 
-/// Impulses of four triangles, and how many lines of blocks are asked for with each: all are, for a row has some eight, and two triangles.
+/// The impulses of four triangles.
 const IMPULSES: usize = 12;
+/// The lines of blocks that are prefetched with each impulse. These are all lines, for a row has some
+/// eight blocks, and two triangles.
 const ASKED: usize = 2;
 
 /// The axes, with a fourth number that is zero.
@@ -359,7 +368,7 @@ fn times<L: Lanes>(lanes: L, [p, q, r]: [L::Four; 3], number: f64) -> [L::Four; 
     ]
 }
 
-/// What one or two triangles say of an edge, by columns, with fourth numbers of no use.
+/// The coupling of an edge that one or two triangles make, by columns, with fourth numbers of no use.
 #[inline(always)]
 fn coupling<L: Lanes>(lanes: L, coupled: &[f64], [one, other]: [u32; 2]) -> [L::Four; 3] {
     let ([a, b, c], [d, e, f]) = (

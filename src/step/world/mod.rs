@@ -1,5 +1,6 @@
 //! Everything about a scene that does not change: built once, the same on every rank.
 
+mod patch_triangles;
 pub(super) mod prescribed_motion;
 mod sizes;
 mod warnings;
@@ -10,7 +11,9 @@ use thiserror::Error;
 use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
 use weft_runtime::wire::hex;
 
-use self::prescribed_motion::Pins;
+use self::patch_triangles::PatchTriangles;
+use self::prescribed_motion::{Pinned, Pins};
+use super::error::Named;
 use crate::collide::audit::{Audited, Met, Skin, crossings};
 use crate::collide::body::{Analytic, BodySurface};
 use crate::collide::{Body, BodyMotion, ClothSurface, Geometry, Solid};
@@ -22,6 +25,7 @@ use crate::solve::aggregate_options;
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to the
 /// motion that a step starts with.
 const MARGIN: f64 = 0.5;
+
 /// Why a scene cannot be simulated.
 #[derive(Debug, Error)]
 pub enum WorldError {
@@ -114,6 +118,7 @@ pub struct World {
     friction: Vec<f64>,
     pinned: Vec<bool>,
     pins: Pins,
+    patch_triangles: PatchTriangles,
     velocities: Vec<DVec3>,
 }
 
@@ -140,19 +145,25 @@ impl World {
             .collect();
         let skins: Vec<Skin<'_>> = at_start.iter().map(skin).collect();
         let mut model = ClothModel::default();
-        let (mut held, mut velocities) = (Vec::new(), Vec::new());
+        let (mut pinned, mut velocities) = (Vec::<Pinned>::new(), Vec::new());
         let mut pins_before = 0;
         for cloth in &scene.cloths {
             let mesh = build_cloth(cloth)?;
             model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
             let pin_of = pins_of_vertices(&mesh, cloth)?;
-            check_start(scene, (&solids, &body_motions, &skins), &cloth.name, &mesh)?;
+            let bodies = BodiesAtStart {
+                solids: &solids,
+                motions: &body_motions,
+                skins: &skins,
+            };
+            check_start(scene, &bodies, &cloth.name, &mesh)?;
             for pin in pin_of {
                 let vertex = velocities.len() as u32;
                 velocities.push(pin.map_or(cloth.velocity, |pin| {
                     start_velocity(&cloth.pins[pin], cloth.velocity)
                 }));
-                held.extend(pin.map(|pin| (vertex, (pins_before + pin) as u32)));
+                let pin = pin.map(|pin| (pins_before + pin) as u32);
+                pinned.extend(pin.map(|pin| Pinned { vertex, pin }));
             }
             pins_before += cloth.pins.len();
         }
@@ -176,12 +187,15 @@ impl World {
         let model = model.renumbered(tree.old_to_new());
         let (near, far) = model.couplings();
         let old = |v: usize| tree.new_to_old()[v] as usize;
-        let held: Vec<(u32, u32)> = (held.into_iter())
-            .map(|(vertex, pin)| (tree.old_to_new()[vertex as usize], pin))
-            .collect();
-        let mut pinned = vec![false; n];
-        held.iter()
-            .for_each(|&(vertex, _)| pinned[vertex as usize] = true);
+        let mut is_pinned = vec![false; n];
+        for pinned in &mut pinned {
+            pinned.vertex = tree.old_to_new()[pinned.vertex as usize];
+            is_pinned[pinned.vertex as usize] = true;
+        }
+        let patch_triangles =
+            PatchTriangles::new(model.triangles(), tree.patch_count(), |vertex| {
+                tree.patch_of(vertex)
+            });
         let surface = ClothSurface::new(
             model.triangles(),
             model.rest(),
@@ -203,8 +217,9 @@ impl World {
             bodies: bodies.collect(),
             body_motions,
             friction: scene.bodies.iter().map(|b| b.friction).collect(),
-            pinned,
-            pins: Pins::new(scene.cloths.iter().flat_map(|cloth| &cloth.pins), held),
+            pinned: is_pinned,
+            pins: Pins::new(scene.cloths.iter().flat_map(|cloth| &cloth.pins), pinned),
+            patch_triangles,
             velocities: (0..n).map(|v| velocities[old(v)]).collect(),
             graph,
             aggregates,
@@ -220,7 +235,8 @@ impl World {
         })
     }
 
-    /// How many patches the cloth of a scene is cut into, as many as there can be ranks: the world is not built for it.
+    /// How many patches the cloth of a scene is cut into, as many as there can be ranks. The world is not
+    /// built for it.
     ///
     /// # Errors
     /// A mesh is bad, or too small for as many patches as the scene wants.
@@ -244,7 +260,7 @@ impl World {
         &self.model
     }
 
-    /// Of all cloth, in kg.
+    /// The mass of all cloth in kg.
     pub(crate) fn mass(&self) -> f64 {
         self.mass
     }
@@ -291,9 +307,34 @@ impl World {
         &self.pinned
     }
 
-    /// What holds these.
+    /// The pins that hold these.
     pub(crate) fn pins(&self) -> &Pins {
         &self.pins
+    }
+
+    /// The triangles that touch each patch.
+    pub(crate) fn patch_triangles(&self) -> &PatchTriangles {
+        &self.patch_triangles
+    }
+
+    /// A vertex for people: its number in the scene, its patch, its cloth, its number there.
+    pub(crate) fn name(&self, vertex: usize) -> Named {
+        let cloths = self.model.cloth_of_vertex();
+        let cloth = cloths[vertex];
+        // The scene's vertices are those of its cloths, one cloth after the other.
+        let before = cloths.iter().filter(|&&other| other < cloth).count();
+        let number = self.tree.new_to_old()[vertex];
+        Named {
+            vertex: number,
+            patch: self.tree.patch_of(vertex as u32),
+            cloth: self.scene.cloths[cloth as usize].name.clone(),
+            of_cloth: number - before as u32,
+        }
+    }
+
+    /// The first corner of a triangle, for people.
+    pub(crate) fn name_of_triangle(&self, triangle: u32) -> Named {
+        self.name(self.model.triangles()[triangle as usize][0] as usize)
     }
 
     /// Velocities at time 0 in m/s.
@@ -316,7 +357,7 @@ impl World {
         }
     }
 
-    /// SHA-256 of all meshes and start velocities, in hexadecimal: of what the scene's text only names.
+    /// The SHA-256 of all meshes and start velocities in hexadecimal: the scene's text only names them.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hasher = Sha256::new();
@@ -363,8 +404,8 @@ impl World {
         names.zip(audited).collect()
     }
 
-    /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this time, for positions of the cloth's
-    /// vertices in m, in the numbering of the patch tree.
+    /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this time,
+    /// for positions of the cloth's vertices in m, in the numbering of the patch tree.
     #[must_use]
     pub fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
         let cloth = Skin::new(x, self.model.triangles());
@@ -383,7 +424,8 @@ impl World {
         gaps.collect()
     }
 
-    /// How deep the deepest of some points is inside a body at this time, in m; negative if all are outside all of them.
+    /// How deep the deepest of some points is inside a body at this time, in m; negative if all are
+    /// outside all of them.
     #[must_use]
     pub fn deepest(&self, points: &[DVec3], time: f64) -> f64 {
         let poses = self.body_motions.iter().map(|motion| motion.at(time));
@@ -414,8 +456,8 @@ impl World {
     }
 }
 
-/// What each vertex costs in an iteration of the solve, in units of 16 bytes moved: its vectors, its row's blocks of
-/// 76 bytes and its scalars of 12.
+/// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors, its
+/// row's blocks of 76 bytes and its scalars of 12.
 fn work(vertices: usize, near: &[[u32; 2]], far: &[[u32; 2]]) -> Vec<u32> {
     const VECTORS: u32 = 21;
     const BLOCK: u32 = 5;
@@ -429,7 +471,7 @@ fn work(vertices: usize, near: &[[u32; 2]], far: &[[u32; 2]]) -> Vec<u32> {
     work
 }
 
-/// Of each vertex the pin that holds it.
+/// Finds the pin that holds each vertex.
 fn pins_of_vertices(mesh: &TriMesh, cloth: &Cloth) -> Result<Vec<Option<usize>>, WorldError> {
     let mut pin_of: Vec<Option<usize>> = vec![None; mesh.positions.len()];
     for (index, pin) in cloth.pins.iter().enumerate() {
@@ -485,16 +527,22 @@ fn skin(mesh: &TriMesh) -> Skin<'_> {
     Skin::new(&mesh.positions, &mesh.triangles)
 }
 
+/// The bodies of a scene at time 0.
+struct BodiesAtStart<'a> {
+    solids: &'a [Solid],
+    motions: &'a [BodyMotion],
+    skins: &'a [Skin<'a>],
+}
+
 /// Refuses cloth that starts inside a body, or across its surface.
 fn check_start(
     scene: &Scene,
-    (solids, motions, skins): (&[Solid], &[BodyMotion], &[Skin<'_>]),
+    bodies: &BodiesAtStart<'_>,
     cloth: &str,
     mesh: &TriMesh,
 ) -> Result<(), WorldError> {
-    let placed = solids
-        .iter()
-        .zip(motions)
+    let placed = (bodies.solids.iter())
+        .zip(bodies.motions)
         .map(|(solid, motion)| (solid, motion.at(0.0)));
     for (body, (solid, pose)) in scene.bodies.iter().zip(placed) {
         for (vertex, &p) in mesh.positions.iter().enumerate() {
@@ -510,7 +558,7 @@ fn check_start(
         }
     }
     let own = skin(mesh);
-    for (body, other) in scene.bodies.iter().zip(skins) {
+    for (body, other) in scene.bodies.iter().zip(bodies.skins) {
         let pairs = match body.surface {
             Surface::Triangles { .. } => own.crossings_with(other).pairs(),
             Surface::Analytic => 0,

@@ -1,0 +1,138 @@
+//! Positions and velocities: of all vertices, and of those that the elements of a rank read.
+//!
+//! Every rank holds all vertices today ([`State`], 48 B each). The stages of a substep work on what
+//! is local to a rank, its own vertices followed by the halo ([`LocalState`]), and ask for what is of
+//! other patches by [`Neighbourhood`].
+
+use std::ops::Range;
+
+use glam::DVec3;
+
+use super::domain::Domain;
+use super::neighbourhood::Neighbourhood;
+use super::world::World;
+use crate::collide::Extent;
+use crate::team::{Shares, parts};
+
+/// Positions (m) and velocities (m/s) of the same vertices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StateView<'a> {
+    /// Positions in m.
+    pub(crate) x: &'a [DVec3],
+    /// Velocities in m/s.
+    pub(crate) v: &'a [DVec3],
+}
+
+/// The state of all vertices at the start of a substep, the same on every rank.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Positions in m.
+    pub(crate) x: Vec<DVec3>,
+    /// Velocities in m/s.
+    pub(crate) v: Vec<DVec3>,
+    /// The box around all positions, if it is known.
+    pub(crate) extent: Option<Extent>,
+    /// The vertices that each thread goes through in loops over all of them.
+    pub(crate) shares: Shares,
+}
+
+impl State {
+    /// The state of a world at time 0.
+    pub(crate) fn new(world: &World, shares: Shares) -> Self {
+        Self {
+            x: world.model().rest().to_vec(),
+            v: world.start_velocities().to_vec(),
+            extent: None,
+            shares,
+        }
+    }
+
+    /// The number of vertices.
+    pub(crate) fn len(&self) -> usize {
+        self.x.len()
+    }
+
+    /// The state of some vertices that follow each other.
+    pub(crate) fn of(&self, vertices: Range<usize>) -> StateView<'_> {
+        StateView {
+            x: &self.x[vertices.clone()],
+            v: &self.v[vertices],
+        }
+    }
+}
+
+/// The state of the vertices that a rank's elements read: its own, then the halo.
+#[derive(Debug)]
+pub(crate) struct LocalState {
+    /// Positions in m.
+    pub(crate) x: Vec<DVec3>,
+    /// Velocities in m/s.
+    pub(crate) v: Vec<DVec3>,
+    /// The patches that the vertices of the halo are of, in order.
+    halo: Vec<HaloPatch>,
+}
+
+/// The vertices of one patch that are in a rank's halo.
+#[derive(Debug)]
+struct HaloPatch {
+    patch: usize,
+    /// The indices of its vertices among those of the halo.
+    indices: Range<usize>,
+}
+
+impl LocalState {
+    /// The state of a rank, before it is loaded for the first time.
+    pub(crate) fn new(world: &World, domain: &Domain) -> Self {
+        let halo = domain.plan.halo();
+        let mut patches: Vec<HaloPatch> = Vec::new();
+        for (index, &vertex) in halo.iter().enumerate() {
+            let patch = world.tree().patch_of(vertex);
+            match patches.last_mut().filter(|last| last.patch == patch) {
+                Some(last) => last.indices.end = index + 1,
+                None => patches.push(HaloPatch {
+                    patch,
+                    indices: index..index + 1,
+                }),
+            }
+        }
+        Self {
+            x: vec![DVec3::ZERO; domain.plan.local_len()],
+            v: vec![DVec3::ZERO; domain.plan.local_len()],
+            halo: patches,
+        }
+    }
+
+    /// Positions and velocities.
+    pub(crate) fn view(&self) -> StateView<'_> {
+        StateView {
+            x: &self.x,
+            v: &self.v,
+        }
+    }
+
+    /// Copies what the rank's elements read. `own` are its vertices, in the shares of its threads.
+    pub(crate) fn load(
+        &mut self,
+        domain: &Domain,
+        own: StateView<'_>,
+        shares: &Shares,
+        neighbourhood: &impl Neighbourhood,
+    ) {
+        let count = own.x.len();
+        let to = parts(&mut self.x[..count], &shares.elements)
+            .zip(parts(&mut self.v[..count], &shares.elements));
+        shares.run(to.zip(&shares.elements), |((x, v), share)| {
+            x.copy_from_slice(&own.x[share.clone()]);
+            v.copy_from_slice(&own.v[share.clone()]);
+        });
+        let halo = domain.plan.halo();
+        for HaloPatch { patch, indices } in &self.halo {
+            let first = neighbourhood.vertices(*patch).start;
+            let theirs = neighbourhood.state(*patch);
+            for (&vertex, at) in halo[indices.clone()].iter().zip(count + indices.start..) {
+                self.x[at] = theirs.x[vertex as usize - first];
+                self.v[at] = theirs.v[vertex as usize - first];
+            }
+        }
+    }
+}
