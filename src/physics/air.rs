@@ -1,13 +1,15 @@
 //! Drag of the air on a triangle.
 //!
-//! With `w` the triangle's velocity relative to the air, `n` its normal and `A` its area, each as it is,
-//! `F = −½ ρ A (Cₙ |w·n| (w·n) n + Cₜ |wₜ| wₜ)`, the second with the part of `w` in the triangle's plane: drag
-//! as of a plate, quadratic in the speed (e.g. Hoerner, Fluid-Dynamic Drag, ch. 3). A third acts on each corner.
+//! With `w` the triangle's velocity relative to the air, `n` its normal and `A` its area, each as
+//! it is, `F = −½ ρ A (Cₙ |w·n| (w·n) n + Cₜ |wₜ| wₜ)`, the second with the part of `w` in the
+//! triangle's plane: drag as of a plate, quadratic in the speed (e.g. Hoerner, Fluid-Dynamic Drag,
+//! ch. 3). A third acts on each corner.
 //!
 //! It is made implicit with the speeds `|w·n|` and `|wₜ|` of the step's beginning: `F = −B w` with
-//! `B = ½ ρ A (Cₙ |w·n| n nᵀ + Cₜ |wₜ| (I − n nᵀ))`, symmetric and positive semidefinite. So is what it adds
-//! to the system, a ninth of `B` for each pair of corners. Air can then stop cloth within a step and not
-//! throw it back, however long the step; at constant speed the force is exact.
+//! `B = ½ ρ A (Cₙ |w·n| n nᵀ + Cₜ |wₜ| (I − n nᵀ))`, symmetric and positive semidefinite. So is
+//! what it adds to the system, a ninth of `B` for each pair of corners. Air can then stop cloth
+//! within a step and not throw it back, however long the step; at constant speed the force is
+//! exact.
 
 use glam::{DMat3, DVec3};
 
@@ -33,8 +35,8 @@ pub struct Drag {
 }
 
 impl Air {
-    /// Drag on a triangle with corners at `x` (m) that move with `v` (m/s); `coefficients` are those of
-    /// motion along the normal and in the plane.
+    /// Drag on a triangle with corners at `x` (m) that move with `v` (m/s); `coefficients` are
+    /// those of motion along the normal and in the plane.
     #[must_use]
     pub fn drag(&self, x: [DVec3; 3], v: [DVec3; 3], coefficients: [f64; 2]) -> Drag {
         let doubled = (x[1] - x[0]).cross(x[2] - x[0]);

@@ -1,9 +1,9 @@
 //! Elements that couple their vertices by blocks: what each of them adds to a linear system.
 //!
-//! An [`Element`] of `N` vertices has an energy. In a system it is linearised where its corners are,
-//! and then gives an impulse to each corner, and a block to each pair of corners. Folds, shells,
-//! springs and panels in the air are such elements; whatever has vertices and an energy can be one.
-//! Triangles of woven cloth and quadratic bending are not, for they have faster ways
+//! An [`Element`] of `N` vertices has an energy. In a system it is linearised where its corners
+//! are, and then gives an impulse to each corner, and a block to each pair of corners. Folds,
+//! shells, springs and panels in the air are such elements; whatever has vertices and an energy can
+//! be one. Triangles of woven cloth and quadratic bending are not, for they have faster ways
 //! ([`super::membrane_lanes`], [`super::bending`]).
 
 use glam::{DMat3, DVec3};
@@ -30,14 +30,15 @@ pub(crate) struct Corners<const N: usize> {
 
 /// An element that couples its `N` vertices by 3x3 blocks.
 pub(crate) trait Element<const N: usize> {
-    /// Its forces and their derivatives at some positions and velocities, times those of the system.
+    /// Its forces and their derivatives at some positions and velocities, times those of the
+    /// system.
     type Linearised;
 
     /// Linearises the energy and the damping.
     fn linearise(&self, corners: Corners<N>, times: &Times) -> Self::Linearised;
 
-    /// Passes the block (kg) of corner `row` and each corner to `add`, corner by corner, and returns
-    /// the impulse (kg m/s) on `row`.
+    /// Passes the block (kg) of corner `row` and each corner to `add`, corner by corner, and
+    /// returns the impulse (kg m/s) on `row`.
     fn row(&self, at: &Self::Linearised, row: usize, add: impl FnMut(usize, DMat3)) -> DVec3;
 }
 

@@ -1,10 +1,13 @@
-//! How much softer cloth is than its elements on a given surface, since its vertices move to where they like.
+//! How much softer cloth is than its elements on a given surface, since its vertices move to where
+//! they like.
 //!
-//! Energies of cylinders tell how stiff cloth is where they are in equilibrium, as they are on meshes with six triangles at every vertex, all alike. On other
-//! meshes what pulls at a vertex from both sides is not the same: moved a little out of the cylinder, vertices store less, and by that much cloth bends
-//! more easily than elements alone say. Elements here are functionals `J = Σ wᵢ xᵢ + q·κ`, with energies `½ J²`, of heights `x` over a surface of
-//! curvature `κ` all over. For the three curvatures heights of least energy are sought by some conjugate gradients; borders, and what is next to
-//! them, stay where they are.
+//! Energies of cylinders tell how stiff cloth is where they are in equilibrium, as they are on
+//! meshes with six triangles at every vertex, all alike. On other meshes what pulls at a vertex
+//! from both sides is not the same: moved a little out of the cylinder, vertices store less, and by
+//! that much cloth bends more easily than elements alone say. Elements here are functionals `J = Σ
+//! wᵢ xᵢ + q·κ`, with energies `½ J²`, of heights `x` over a surface of curvature `κ` all over. For
+//! the three curvatures heights of least energy are sought by some conjugate gradients; borders,
+//! and what is next to them, stay where they are.
 
 use glam::{DMat3, DVec3};
 
@@ -12,11 +15,13 @@ use super::rigidity::{DIRECTIONS, on_cylinders, square};
 
 /// Elements that bend.
 pub(super) trait Functionals {
-    /// Visits all of them, in an order that is always the same: vertices, weights `w`, and `q` of `κ₁₁`, `κ₂₂`, `κ₁₂`.
+    /// Visits all of them, in an order that is always the same: vertices, weights `w`, and `q` of
+    /// `κ₁₁`, `κ₂₂`, `κ₁₂`.
     fn each(&self, visit: impl FnMut(&[u32], &[f64], DVec3));
 }
 
-/// By which share energies of cylinders along all directions fall when vertices that are `movable` move.
+/// By which share energies of cylinders along all directions fall when vertices that are `movable`
+/// move.
 pub(super) fn softening(elements: &impl Functionals, movable: &[bool]) -> [f64; DIRECTIONS] {
     // What the three curvatures, one in each component, pull with, and energies of what may move.
     let mut pull = vec![DVec3::ZERO; movable.len()];
@@ -97,10 +102,10 @@ fn ratio(a: DVec3, b: DVec3) -> DVec3 {
 /// After eight, nine tenths of what is to be found has been.
 const ITERATIONS: u32 = 8;
 
-/// Of the energy, what is not worth looking for: of many meshes, rounding is all there is.
+/// The share of the energy that is not worth looking for: on many meshes rounding is all there is.
 const NOTHING: f64 = 1e-6;
 
-/// What is left of the first residual's square when there is no more to be found.
+/// The share of the first residual's square at which no more is to be found.
 const SMALL: f64 = 1e-6;
 
 /// Cloth that is softer than this has other faults.

@@ -1,10 +1,12 @@
-//! Bending of a triangle by the angles at its three edges, with rest angles: what [`super::plate`] is to hinges, this is to folds
-//! ([`super::fold`]).
+//! Bending of a triangle by the angles at its three edges, with rest angles: what [`super::plate`]
+//! is to hinges, this is to folds ([`super::fold`]).
 //!
-//! A fold tells `J = |e| (θ − θ₀)` of how a sheet is curved more than at rest, and the three of a triangle tell its curvature as three hinges
-//! do. The energy is `½ Σ Cₑ Cₑ′ (θₑ − θₑ₀)(θₑ′ − θₑ′₀)` with a constant coupling `C`, symmetric and positive semidefinite, which is found at rest, so that
-//! moments are linear in angles. Stiffness is `Σ C u uᵀ` with the motions `u = ∂θ/∂x` of [Bridson 2003, §1.4], positive semidefinite; what
-//! is left out is the change of `u`, as for folds.
+//! A fold tells `J = |e| (θ − θ₀)` of how a sheet is curved more than at rest, and the three of a
+//! triangle tell its curvature as three hinges do. The energy is `½ Σ Cₑ Cₑ′ (θₑ − θₑ₀)(θₑ′ −
+//! θₑ′₀)` with a constant coupling `C`, symmetric and positive semidefinite, which is found at
+//! rest, so that moments are linear in angles. Stiffness is `Σ C u uᵀ` with the motions `u = ∂θ/∂x`
+//! of [Bridson 2003, §1.4], positive semidefinite; what is left out is the change of `u`, as for
+//! folds.
 
 use std::f64::consts::PI;
 
@@ -18,7 +20,8 @@ use super::plate::places;
 /// A triangle and the corners beyond its edges, and how its angles are resisted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shell {
-    /// The triangle's corners, then those beyond its edges from corner `i` to `i + 1`; where such an edge is at a border, corner `i` again.
+    /// The triangle's corners, then those beyond its edges from corner `i` to `i + 1`; where such
+    /// an edge is at a border, corner `i` again.
     pub vertices: [u32; 6],
     /// The moment at one edge by the angle at another, in N m; zero at a border.
     pub coupling: [[f64; 3]; 3],
@@ -31,7 +34,7 @@ pub struct Shell {
 /// What a shell does at some positions.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellState {
-    /// Of each edge `∂θ/∂xᵢ` in 1/m; zero of corners that do not turn it.
+    /// For each edge, `∂θ/∂xᵢ` in 1/m: zero of corners that do not turn it.
     pub modes: [[DVec3; 6]; 3],
     /// The force on corner `i` is `−Σ moments[e] · modes[e][i]`, in N m.
     pub moments: [f64; 3],
@@ -74,7 +77,8 @@ impl Shell {
         self.coupling.map(|row| dot(row, angles))
     }
 
-    /// Moments and modes at positions in m; an edge beside a triangle without area has no angle and turns nothing.
+    /// Moments and modes at positions in m; an edge beside a triangle without area has no angle and
+    /// turns nothing.
     #[must_use]
     pub fn state(&self, x: [DVec3; 6]) -> ShellState {
         let mut modes = [[DVec3::ZERO; 6]; 3];

@@ -11,7 +11,7 @@ use super::world::World;
 /// The part of the cloth that a rank computes.
 #[derive(Debug)]
 pub(crate) struct Domain {
-    /// Who owns which patches.
+    /// The owners of patches and vertices.
     pub(crate) ownership: Ownership,
     /// The vertices that the rank owns, and those of others that its elements read.
     pub(crate) plan: HaloPlan,

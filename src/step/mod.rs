@@ -1,8 +1,8 @@
 //! The time step: the only place where physics, solve and collide meet.
 //!
-//! [`World`] is a scene made ready, the same on every rank. A [`Simulation`] is one rank's share of its
-//! state, and [`Simulation::advance`] takes a step. A step is a sequence of stages (`stages`): functions
-//! that take values and give them.
+//! [`World`] is a scene made ready, the same on every rank. A [`Simulation`] is one rank's share of
+//! its state, and [`Simulation::advance`] takes a step. A step is a sequence of stages (`stages`):
+//! functions that take values and give them.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,7 +10,8 @@
 //! | `simulation` | the values of a rank; steps, in as many substeps as they need |
 //! | `stages` | the stages of a substep, from contacts to the new state |
 //! | `state`, `neighbourhood` | positions and velocities; what a stage may ask of a patch |
-//! | `domain`, `substep`, `context` | what a rank owns; which substep it is; what all stages may read |
+//! | `domain`, `substep` | what a rank owns; which substep it takes |
+//! | `context` | what all stages may read |
 //! | `contact` | contacts, found by tasks of all ranks |
 //! | `integrate` | integrators, and the lengths of substeps |
 //! | `system` | the linear system, and its solve |

@@ -1,11 +1,12 @@
 //! One rank's share of a simulation, and the steps that all ranks take together.
 //!
-//! A step is taken in one substep, or, where the scene allows it and the whole fails, in several that
-//! end where it would have ended (`substep_controller`). What [TB06 §3 and §4] and [BW98] call a step is
-//! a substep here (`stages`).
+//! A step is taken in one substep, or, where the scene allows it and the whole fails, in several
+//! that end where it would have ended (`substep_controller`). What [TB06 §3 and §4] and [BW98] call
+//! a step is a substep here (`stages`).
 //!
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
-//! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory architectures.
+//! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory
+//!   architectures.
 
 use glam::DVec3;
 use weft_balance::cost_model::{CostModel, Work};
@@ -151,10 +152,11 @@ impl<'w> Simulation<'w> {
         self.detection.options.trace = events;
     }
 
-    /// Sets the machine that steps run on from now on; it must be the same on every rank. On a modelled
-    /// machine each piece of work is charged to the clock of its rank, and tasks charge the price of
-    /// their tests instead of their number. The price of the response to contacts
-    /// ([`Prices::respond`](weft_balance::prices::Prices::respond)) is that of one pass of corrections.
+    /// Sets the machine that steps run on from now on; it must be the same on every rank. On a
+    /// modelled machine each piece of work is charged to the clock of its rank, and tasks charge
+    /// the price of their tests instead of their number. The price of the response to contacts
+    /// ([`Prices::respond`](weft_balance::prices::Prices::respond)) is that of one pass of
+    /// corrections.
     pub fn run_on(&mut self, machine: CostModel) {
         self.domain.cost_model = machine;
         let (weight, share) = (self.domain.weight, self.solver.cg.coarse_share());
@@ -163,8 +165,8 @@ impl<'w> Simulation<'w> {
         (self.solver.cg).charge(machine.cost(Work::CoarseFactor), product + coarse);
     }
 
-    /// Sets what every rank [hears](Self::heard) from this one in the steps to come. It travels with a
-    /// message that a step has anyway. Whatever is said, the trajectory is the same.
+    /// Sets what every rank [hears](Self::heard) from this one in the steps to come. It travels
+    /// with a message that a step has anyway. Whatever is said, the trajectory is the same.
     pub fn say(&mut self, bytes: Vec<u8>) {
         self.exchange.said = bytes;
     }
@@ -216,14 +218,15 @@ impl<'w> Simulation<'w> {
         &self.state.x
     }
 
-    /// Velocities of all vertices in m/s, in the numbering of the patch tree; the same on every rank.
+    /// Velocities of all vertices in m/s, in the numbering of the patch tree; the same on every
+    /// rank.
     #[must_use]
     pub fn velocities(&self) -> &[DVec3] {
         &self.state.v
     }
 
-    /// Positions and velocities of all vertices, to start from another state than the scene's: without
-    /// a past, for integrators that have one.
+    /// Positions and velocities of all vertices, to start from another state than the scene's:
+    /// without a past, for integrators that have one.
     ///
     /// It must be changed alike on every rank.
     pub fn state_mut(&mut self) -> (&mut [DVec3], &mut [DVec3]) {
@@ -244,7 +247,7 @@ impl<'w> Simulation<'w> {
         self.solver.cg.shares().team()
     }
 
-    /// Who owns what.
+    /// The owners of patches and vertices.
     #[must_use]
     pub fn ownership(&self) -> &Ownership {
         &self.domain.ownership
@@ -258,8 +261,8 @@ impl<'w> Simulation<'w> {
         assembly.strains(self.world.model(), &self.local.x)
     }
 
-    /// The most strain beyond its limit that a triangle gains, as steps that can be cut judge it, if this
-    /// rank's vertices move with such velocities (m/s) for so long (s).
+    /// The most strain beyond its limit that a triangle gains, as steps that can be cut judge it,
+    /// if this rank's vertices move with such velocities (m/s) for so long (s).
     #[cfg(test)]
     pub(super) fn overstretched(&mut self, v: &[DVec3], dt: f64) -> Option<f64> {
         use super::response::strain_limit::most_overstretched;
@@ -273,8 +276,8 @@ impl<'w> Simulation<'w> {
         fault.map(|fault| -fault.key)
     }
 
-    /// The linear system that the next step solves first, as it would be without contacts and strain
-    /// limits, the rows of this rank: to look at it, or to measure solvers with. Collective.
+    /// The linear system that the next step solves first, as it would be without contacts and
+    /// strain limits, the rows of this rank: to look at it, or to measure solvers with. Collective.
     ///
     /// It is that of the scene's integrator. Central differences solve none for the first half of a
     /// step: theirs is that of the second.
@@ -355,7 +358,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// Copies what this rank's elements read.
-    fn load_local(&mut self) {
+    pub(super) fn load_local(&mut self) {
         let neighbourhood = Replica {
             world: self.world,
             state: &self.state,
@@ -366,9 +369,9 @@ impl<'w> Simulation<'w> {
     }
 }
 
-/// The number of tests that a task makes before it returns: some five microseconds. A slice begins with
-/// looking up what it reads, and ends with the pairs of features that were gathered so far. Short ones
-/// make the phase longer, long ones are late to be split.
+/// The number of tests that a task makes before it returns: some five microseconds. A slice begins
+/// with looking up what it reads, and ends with the pairs of features that were gathered so far.
+/// Short ones make the phase longer, long ones are late to be split.
 const SLICE: u32 = 512;
 
 /// The runtime's options for what a scene says.

@@ -4,15 +4,17 @@
 //! 1. detect: tasks find the contacts of the substep;
 //! 2. constrain: vertices near bodies lose directions;
 //! 3. assemble and solve for the velocity change, once or until the equations are met (`newton`);
-//! 4. respond: constraints are held or released, friction acts, impulses correct what the solve did not
-//!    foresee, nothing enters a body; methods that move vertices with other velocities than they end
-//!    with find the latter;
-//! 5. move, and share the new state; on several ranks the next substep's system is assembled meanwhile.
+//! 4. respond: constraints are held or released, friction acts, impulses correct what the solve did
+//!    not foresee, nothing enters a body; methods that move vertices with other velocities than
+//!    they end with find the latter;
+//! 5. move, and share the new state; on several ranks the next substep's system is assembled
+//!    meanwhile.
 //!
 //! Nothing of the state is replaced before the last stage, so that a substep can be taken back.
 //!
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
-//! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory architectures.
+//! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory
+//!   architectures.
 
 use glam::DVec3;
 use weft_runtime::comm::{Comm, CommError};
@@ -154,7 +156,8 @@ impl Simulation<'_> {
     }
 }
 
-/// Has the integrator begin with the local state, and with what pins and bodies prescribe. Collective.
+/// Has the integrator begin with the local state, and with what pins and bodies prescribe.
+/// Collective.
 fn begin_integration(
     comm: &mut dyn Comm,
     at: Context<'_>,
@@ -176,8 +179,8 @@ fn begin_integration(
     integrator.share_ahead(comm)
 }
 
-/// Has the integrator begin without contacts, and without what comes from other ranks. `begin` is the
-/// state of owned vertices.
+/// Has the integrator begin without contacts, and without what comes from other ranks. `begin` is
+/// the state of owned vertices.
 pub(super) fn begin_free_integration(
     at: Context<'_>,
     local: &LocalState,

@@ -1,8 +1,8 @@
 //! Positions and velocities: of all vertices, and of those that the elements of a rank read.
 //!
 //! Every rank holds all vertices today ([`State`], 48 B each). The stages of a substep work on what
-//! is local to a rank, its own vertices followed by the halo ([`LocalState`]), and ask for what is of
-//! other patches by [`Neighbourhood`].
+//! is local to a rank, its own vertices followed by the halo ([`LocalState`]), and ask for what is
+//! of other patches by [`Neighbourhood`].
 
 use std::ops::Range;
 

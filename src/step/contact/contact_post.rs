@@ -1,4 +1,5 @@
-//! Contacts on their way from the ranks that find them to the owners of their vertices: tests post them as they end.
+//! Contacts on their way from the ranks that find them to the owners of their vertices: tests post
+//! them as they end.
 
 use weft_partition::Ownership;
 use weft_runtime::ScopeError;
@@ -8,7 +9,7 @@ use super::contacts::Batch;
 use super::letter;
 use crate::collide::Contact;
 
-/// Who owns what, and who is here.
+/// The way of contacts to the owners of their vertices.
 #[derive(Clone, Copy)]
 pub(crate) struct Post<'a> {
     ownership: &'a Ownership,
@@ -20,7 +21,8 @@ impl<'a> Post<'a> {
         Self { ownership, me }
     }
 
-    /// Posts contacts that were found together to all who own vertices of theirs; gives back those of this rank.
+    /// Posts contacts that were found together to all who own vertices of theirs; gives back those
+    /// of this rank.
     ///
     /// # Panics
     /// If one is of vertices that do not exist: some other rank has sent what no rank would.

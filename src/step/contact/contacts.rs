@@ -1,8 +1,10 @@
-//! The contacts of a step that concern a rank's vertices, in an order that depends on positions and velocities only.
+//! The contacts of a step that concern a rank's vertices, in an order that depends on positions and
+//! velocities only.
 //!
-//! Contacts are large, and many where cloth is piled up: what is sorted are their names, with where each was found; there it stays.
-//! They lie in a few times as many buckets as there are of them, by the first feature; there is little left to compare. Each thread
-//! sorts those between two first features.
+//! Contacts are large, and many where cloth is piled up: what is sorted are their names, with where
+//! each was found; there it stays. They lie in a few times as many buckets as there are of them, by
+//! the first feature; there is little left to compare. Each thread sorts those between two first
+//! features.
 
 use crate::collide::Contact;
 use crate::collide::contact::{PairId, PairKind};
@@ -12,7 +14,8 @@ use crate::team::Team;
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     contacts: Vec<Contact>,
-    /// Their names, side by side: whoever found them has them at hand, and whoever sorts them does not.
+    /// Their names, side by side: whoever found them has them at hand, and whoever sorts them does
+    /// not.
     ids: Vec<PairId>,
 }
 
@@ -27,7 +30,8 @@ impl Batch {
     }
 }
 
-/// Contacts, each once, and what sorting them needs room for: steps have about as many, and fresh memory takes longer than sorting.
+/// Contacts, each once, and what sorting them needs room for: steps have about as many, and fresh
+/// memory takes longer than sorting.
 #[derive(Debug, Default)]
 pub(crate) struct Contacts {
     /// All, as they were found.
@@ -39,15 +43,16 @@ pub(crate) struct Contacts {
 /// The location of a contact: its batch, and its number within the batch.
 type Location = [u32; 2];
 
-/// Kinds of contacts that are shared out by their first feature: cloth against cloth, vertices and faces, and edges; vertices against bodies.
+/// Kinds of contacts that are shared out by their first feature: cloth against cloth, vertices and
+/// faces, and edges; vertices against bodies.
 const SHARED: usize = 3;
 /// Contacts for each thread that are worth sharing.
 const FEWEST: usize = 1024;
 /// Buckets for each name, at most: so many that few of them have several names.
 const BUCKETS: u64 = 8;
-/// So many names in a bucket are sorted one by one.
+/// The most names in a bucket that are sorted one by one.
 const FEW: u32 = 16;
-/// Of how many contacts one is looked at to see how they lie.
+/// The number of contacts of which one is looked at to see how they lie.
 const SAMPLE: usize = 32;
 
 /// Which of the kinds that are shared out this is.
@@ -60,8 +65,8 @@ fn shared(kind: PairKind) -> Option<usize> {
     }
 }
 
-/// First features at which contacts of each kind are cut into so many shares of about as many, as a sample has it: of each share
-/// the first, and the first of none.
+/// First features at which contacts of each kind are cut into so many shares of about as many, as a
+/// sample has it: of each share the first, and the first of none.
 fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
     let mut sample = [const { Vec::new() }; SHARED];
     if shares > 1 {
@@ -82,25 +87,33 @@ fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
     })
 }
 
+/// The name of a contact, and its location.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Located<N> {
+    name: N,
+    place: Location,
+}
+
 /// Names of contacts, and where these are.
 #[derive(Debug, Default)]
 struct Names<N> {
-    sorted: Vec<(N, Location)>,
-    /// Those that were found since.
-    found: Vec<(N, Location)>,
-    /// The same, in order.
-    ordered: Vec<(N, Location)>,
+    sorted: Vec<Located<N>>,
+    /// The names that were found since.
+    found: Vec<Located<N>>,
+    /// The names that were found since, in order.
+    ordered: Vec<Located<N>>,
 }
 
 /// The contacts that a thread sorts.
 #[derive(Debug, Default)]
 struct Stretch {
-    /// Cloth against cloth, vertices and faces, then edges, by features, of which the first is in the upper half.
+    /// Cloth against cloth, vertices and faces, then edges, by features, of which the first is in
+    /// the upper half.
     layers: [Names<u64>; 2],
     /// A rank's vertices against bodies, by vertex, in the upper half, and body; then face.
     vertex_body: Names<(u64, u32)>,
     /// Others against bodies, by kind, body and features.
-    bodies: Vec<(PairId, Location)>,
+    bodies: Vec<Located<PairId>>,
     buckets: Vec<u32>,
 }
 
@@ -113,19 +126,26 @@ impl Stretch {
 
     fn add(&mut self, id: PairId, place: Location) {
         let with = |second: u32| u64::from(id.a) << 32 | u64::from(second);
+        let layer = Located {
+            name: with(id.b),
+            place,
+        };
         match id.kind {
-            PairKind::VertexFace => self.layers[0].found.push((with(id.b), place)),
-            PairKind::EdgeEdge => self.layers[1].found.push((with(id.b), place)),
+            PairKind::VertexFace => self.layers[0].found.push(layer),
+            PairKind::EdgeEdge => self.layers[1].found.push(layer),
             PairKind::VertexBody => {
                 let name = (with(id.body), id.b);
-                self.vertex_body.found.push((name, place));
+                self.vertex_body.found.push(Located { name, place });
             }
-            PairKind::FaceBody | PairKind::EdgeBody => self.bodies.push((id, place)),
+            PairKind::FaceBody | PairKind::EdgeBody => {
+                self.bodies.push(Located { name: id, place })
+            }
         }
     }
 
-    /// Takes in one of the shares that were cut of batches from the first of these on. The first share has the contacts that are not shared out.
-    fn sort(&mut self, (first, found): (usize, &[Batch]), cuts: &[Vec<u64>; SHARED], share: usize) {
+    /// Takes in one of the shares that were cut of batches, of which the first ones are taken in
+    /// already. The first share has the contacts that are not shared out.
+    fn sort(&mut self, found: &[Batch], first: usize, cuts: &[Vec<u64>; SHARED], share: usize) {
         let ranges = [0, 1, 2].map(|kind| cuts[kind][share]..cuts[kind][share + 1]);
         let here = |id: &PairId| match shared(id.kind) {
             Some(kind) => ranges[kind].contains(&u64::from(id.a)),
@@ -161,8 +181,8 @@ impl Stretch {
 /// Where contacts are, in the order of their names.
 #[derive(Clone, Copy)]
 enum Locations<'a> {
-    Layer(&'a [(u64, Location)]),
-    Bodies(&'a [(PairId, Location)]),
+    Layer(&'a [Located<u64>]),
+    Bodies(&'a [Located<PairId>]),
 }
 
 impl Locations<'_> {
@@ -177,13 +197,13 @@ impl Locations<'_> {
     fn map<R>(self, found: &[Batch], made: &mut [R], make: impl Fn(&Contact) -> R) {
         match self {
             Self::Layer(names) => {
-                for (made, &(_, place)) in made.iter_mut().zip(names) {
-                    *made = make(contact_at(found, place));
+                for (made, named) in made.iter_mut().zip(names) {
+                    *made = make(contact_at(found, named.place));
                 }
             }
             Self::Bodies(names) => {
-                for (made, &(_, place)) in made.iter_mut().zip(names) {
-                    *made = make(contact_at(found, place));
+                for (made, named) in made.iter_mut().zip(names) {
+                    *made = make(contact_at(found, named.place));
                 }
             }
         }
@@ -207,7 +227,7 @@ impl Contacts {
         let cuts = cuts(found, shares);
         self.stretches.resize_with(shares, Stretch::default);
         team.run(self.stretches.iter_mut().enumerate(), |(share, stretch)| {
-            stretch.sort((first, found), &cuts, share)
+            stretch.sort(found, first, &cuts, share)
         });
     }
 
@@ -217,15 +237,17 @@ impl Contacts {
         self.stretches.iter_mut().for_each(Stretch::clear);
     }
 
-    /// Those of a rank's vertices against bodies, sorted by vertex, then body and face.
+    /// The contacts of a rank's vertices against bodies, sorted by vertex, then body and face.
     pub(crate) fn vertex_body(&self) -> impl Iterator<Item = &Contact> {
         let names = self.stretches.iter();
         let names = names.flat_map(|stretch| &stretch.vertex_body.sorted);
-        names.map(|&(_, place)| contact_at(&self.found, place))
+        names.map(|named| contact_at(&self.found, named.place))
     }
 
-    /// Makes something of each but those of vertices against bodies, which are [so many](Self::layers_len): of cloth against cloth, vertices and
-    /// faces, then edges; then of bodies. Threads take those that they have sorted: contacts lie about in memory, and fetching them is most of it.
+    /// Makes something of each but those of vertices against bodies, which are [so
+    /// many](Self::layers_len): of cloth against cloth, vertices and faces, then edges; then of
+    /// bodies. Threads take those that they have sorted: contacts lie about in memory, and fetching
+    /// them is most of it.
     pub(crate) fn map_layers<R: Send>(
         &self,
         team: &Team,
@@ -305,7 +327,7 @@ impl<N: Copy + Ord + Default> Names<N> {
             ordered: sorted,
             ..
         } = self;
-        let firsts = || found.iter().map(|(name, _)| first(name));
+        let firsts = || found.iter().map(|named| first(&named.name));
         let Some((least, most)) = firsts().min().zip(firsts().max()) else {
             return;
         };
@@ -317,8 +339,8 @@ impl<N: Copy + Ord + Default> Names<N> {
         // Counted one place further on, and summed: where each begins; then where it ends.
         buckets.clear();
         buckets.resize((most >> width) as usize + 2, 0);
-        for (name, _) in &*found {
-            buckets[bucket(name) + 1] += 1;
+        for named in &*found {
+            buckets[bucket(&named.name) + 1] += 1;
         }
         let (mut end, mut fullest) = (0, 0);
         for count in &mut *buckets {
@@ -326,10 +348,10 @@ impl<N: Copy + Ord + Default> Names<N> {
             end += *count;
             *count = end;
         }
-        sorted.resize(found.len(), (N::default(), [0; 2]));
-        for name in found {
-            let end = &mut buckets[bucket(&name.0)];
-            sorted[*end as usize] = *name;
+        sorted.resize(found.len(), Located::default());
+        for named in found {
+            let end = &mut buckets[bucket(&named.name)];
+            sorted[*end as usize] = *named;
             *end += 1;
         }
         if fullest <= FEW {
@@ -338,17 +360,17 @@ impl<N: Copy + Ord + Default> Names<N> {
         } else {
             let mut begin = 0;
             for &end in &*buckets {
-                sorted[begin..end as usize].sort_unstable_by_key(|&(name, _)| name);
+                sorted[begin..end as usize].sort_unstable_by_key(|named| named.name);
                 begin = end as usize;
             }
         }
     }
 }
 
-/// Of two sorted lists one.
-fn merge<N: Copy + Ord>([mut a, mut b]: [&[(N, Location)]; 2], merged: &mut Vec<(N, Location)>) {
+/// Merges two sorted lists.
+fn merge<N: Copy + Ord>([mut a, mut b]: [&[Located<N>]; 2], merged: &mut Vec<Located<N>>) {
     while let (Some(next_a), Some(next_b)) = (a.first(), b.first()) {
-        if next_b.0 < next_a.0 {
+        if next_b.name < next_a.name {
             merged.push(*next_b);
             b = &b[1..];
         } else {
@@ -361,11 +383,11 @@ fn merge<N: Copy + Ord>([mut a, mut b]: [&[(N, Location)]; 2], merged: &mut Vec<
 }
 
 /// Sorts names that are nearly sorted.
-fn insert_each<N: Copy + Ord>(names: &mut [(N, Location)]) {
+fn insert_each<N: Copy + Ord>(names: &mut [Located<N>]) {
     for at in 1..names.len() {
         let name = names[at];
         let mut to = at;
-        while to > 0 && name.0 < names[to - 1].0 {
+        while to > 0 && name.name < names[to - 1].name {
             names[to] = names[to - 1];
             to -= 1;
         }

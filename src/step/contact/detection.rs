@@ -19,8 +19,8 @@ use crate::team::{Team, parts};
 pub(crate) struct Detection {
     /// The options of the runtime's scope in which tests are made.
     pub(crate) options: ScopeOptions,
-    /// The velocities by which collisions are looked for, of all vertices: those at the start of the
-    /// substep with what gravity adds.
+    /// The velocities by which collisions are looked for, of all vertices: those at the start of
+    /// the substep with what gravity adds.
     foreseen: Vec<DVec3>,
     volumes: Volumes,
     pub(crate) balancer: Balancer,

@@ -114,12 +114,12 @@ pub(crate) fn share_geometry(
             } else {
                 0
             };
-            make_alone(
-                snapshot,
-                (&(0..seen.len()), &(0..boxed), &share),
-                team,
-                first,
-            );
+            let made = MadeAlone {
+                patches: 0..seen.len(),
+                boxed: 0..boxed,
+                tiles: share,
+            };
+            make_alone(snapshot, &made, team, first);
         }
         return Ok((Vec::new(), Duration::ZERO));
     }
@@ -258,20 +258,25 @@ impl<'a> Making<'a> {
     }
 }
 
+/// What an only rank makes for its tests.
+struct MadeAlone {
+    /// The patches of which it makes the volumes.
+    patches: Range<usize>,
+    /// The patches of which it makes boxes.
+    boxed: Range<usize>,
+    /// The tiles of which it makes separation bounds.
+    tiles: Range<usize>,
+}
+
 /// Makes what all tests read, on the only rank, and calls `first`. No thread waits for the others
 /// in between: what is missing is made by the thread that asks for it.
-fn make_alone(
-    snapshot: &Snapshot<'_>,
-    (patches, boxed, tiles): (&Range<usize>, &Range<usize>, &Range<usize>),
-    team: &Team,
-    first: &(dyn Fn() + Sync),
-) {
+fn make_alone(snapshot: &Snapshot<'_>, made: &MadeAlone, team: &Team, first: &(dyn Fn() + Sync)) {
     share_out(
         team,
         &[
-            (patches.clone(), &|patch| snapshot.make_root(patch)),
-            (boxed.clone(), &|patch| snapshot.make_boxes(patch)),
-            (tiles.clone(), &|tile| {
+            (made.patches.clone(), &|patch| snapshot.make_root(patch)),
+            (made.boxed.clone(), &|patch| snapshot.make_boxes(patch)),
+            (made.tiles.clone(), &|tile| {
                 snapshot.make_firmness(tile..tile + 1)
             }),
             // The calling thread does this.

@@ -1,10 +1,13 @@
-//! Why strain goes beyond its limit, told once: which pins pull cloth farther than it reaches, or which bodies close on it.
+//! Why strain goes beyond its limit, told once: which pins pull cloth farther than it reaches, or
+//! which bodies close on it.
 //!
-//! Looked for are causes that shorter steps do not help against. Pins pull cloth apart where the straight line between two
-//! vertices that different pins hold is longer than cloth is between them at rest. If it is longer than a way along edges bears,
-//! no step is short enough: an edge of that way is stretched beyond the limit, wherever the vertices between are. Bodies close on
-//! cloth where two of them, at least one of which moves, have little room between them. If that is less than one layer takes, no
-//! step is short enough. Where neither is found, shorter steps are advised.
+//! Looked for are causes that shorter steps do not help against. Pins pull cloth apart where the
+//! straight line between two vertices that different pins hold is longer than cloth is between them
+//! at rest. If it is longer than a way along edges bears, no step is short enough: an edge of that
+//! way is stretched beyond the limit, wherever the vertices between are. Bodies close on cloth
+//! where two of them, at least one of which moves, have little room between them. If that is less
+//! than one layer takes, no step is short enough. Where neither is found, shorter steps are
+//! advised.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -37,19 +40,21 @@ impl Breach {
     }
 }
 
-/// Of vertices that pins hold, so many are looked at.
+/// The most vertices that pins hold of which all are looked at.
 const MOST_HELD: usize = 2000;
 /// Pins are told of that stretch cloth by more than this share of its limit.
 const PULLED: f64 = 0.5;
 /// How much farther ways along edges may be than straight ones on a flat cloth.
 const CORNERS: f64 = 1.25;
-/// Bodies are near that have no more than this room between them, in thicknesses: that of two layers.
+/// Bodies are near that have no more than this room between them, in thicknesses: that of two
+/// layers.
 const ROOM: f64 = 3.0;
 /// Cosine between the normals of two bodies that face each other.
 const FACING: f64 = -0.5;
 
 impl Simulation<'_> {
-    /// Why the triangle of this rank that is stretched farthest beyond its limit is so, after the last step.
+    /// Why the triangle of this rank that is stretched farthest beyond its limit is so, after the
+    /// last step.
     #[must_use]
     pub fn breach(&self, strains: &Strains) -> Option<Breach> {
         let triangle = strains.worst?;
@@ -126,7 +131,8 @@ fn or_shorter_steps(world: &World, triangle: u32) -> String {
     )
 }
 
-/// The two pins that are farther apart than cloth reaches between them by way of a vertex, if there are such.
+/// The two pins that are farther apart than cloth reaches between them by way of a vertex, if there
+/// are such.
 fn torn(world: &World, x: &[DVec3], via: u32, limit: f64) -> Option<Cause> {
     let cloth = world.model().cloth_of_vertex()[via as usize] as usize;
     let pins = &world.scene().cloths[cloth].pins;
@@ -169,13 +175,14 @@ struct Apart {
     now: f64,
     /// How far apart they are at rest, in m: no way from one to the other is shorter.
     straight: f64,
-    /// The length at rest of a way along edges by the triangle that is stretched, in m: it leads there and back where the triangle lies aside, and goes
-    /// in corners where edges do.
+    /// The length at rest of a way along edges by the triangle that is stretched, in m: it leads
+    /// there and back where the triangle lies aside, and goes in corners where edges do.
     along: f64,
 }
 
 impl Apart {
-    /// By which factor cloth is stretched between them, at least as far as edges tell; as the way is straight, if edges go hardly farther.
+    /// By which factor cloth is stretched between them, at least as far as edges tell; as the way
+    /// is straight, if edges go hardly farther.
     fn stretch(&self) -> f64 {
         let rest = if self.along < CORNERS * self.straight {
             self.straight
@@ -283,7 +290,8 @@ fn held(world: &World) -> impl Iterator<Item = Held> {
     })
 }
 
-/// The lengths at rest, in m, of the shortest ways along edges from a vertex to all others; infinite to other pieces.
+/// The lengths at rest, in m, of the shortest ways along edges from a vertex to all others;
+/// infinite to other pieces.
 fn ways(world: &World, from: u32) -> Vec<f64> {
     let rest = world.model().rest();
     let triangles = world.model().triangles();

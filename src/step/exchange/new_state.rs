@@ -1,11 +1,11 @@
 //! The end of a substep: every rank gets the new state, and the next system is assembled while it
 //! travels.
 //!
-//! Velocities of all vertices take longer on their way than anything else that a step sends. Elements
-//! read those of owned vertices and their halo only, which are there at once; so on several ranks the
-//! system that the next substep begins with is assembled before the rest is waited for. It is the one
-//! that would be assembled later, to the bit: where a system is linearised at the start of its substep,
-//! contacts have no say in it but through the filter.
+//! Velocities of all vertices take longer on their way than anything else that a step sends.
+//! Elements read those of owned vertices and their halo only, which are there at once; so on
+//! several ranks the system that the next substep begins with is assembled before the rest is
+//! waited for. It is the one that would be assembled later, to the bit: where a system is
+//! linearised at the start of its substep, contacts have no say in it but through the filter.
 
 use std::ops::Range;
 
@@ -80,8 +80,8 @@ impl Exchange {
         self.ahead = None;
     }
 
-    /// The outcome of assembling the system of a substep of length `dt` (s) before it began; `None` if
-    /// it is still to be assembled.
+    /// The outcome of assembling the system of a substep of length `dt` (s) before it began; `None`
+    /// if it is still to be assembled.
     pub(crate) fn take_ahead(&mut self, dt: f64) -> Option<Result<(), Collapsed>> {
         let ahead = self.ahead.take()?;
         (ahead.dt == dt).then_some(ahead.outcome)
@@ -166,8 +166,9 @@ impl Exchange {
         Ok(())
     }
 
-    /// Finds the positions to which all vertices move, and the box around them. Fails if the new state
-    /// is not all numbers, or a vertex moves faster than any cloth: on every rank, for all look at all.
+    /// Finds the positions to which all vertices move, and the box around them. Fails if the new
+    /// state is not all numbers, or a vertex moves faster than any cloth: on every rank, for all
+    /// look at all.
     fn move_all(
         &mut self,
         at: Context<'_>,
@@ -228,8 +229,8 @@ impl Exchange {
     }
 }
 
-/// Assembles the system of implicit Euler for the substep that follows if this one does not fail. The
-/// local positions are moved to where it begins.
+/// Assembles the system of implicit Euler for the substep that follows if this one does not fail.
+/// The local positions are moved to where it begins.
 fn assemble_ahead(
     at: Context<'_>,
     system: &mut LinearSystem,

@@ -1,10 +1,12 @@
-//! All that the next step depends on, gathered from the ranks and given back to them.
+//! The state that the next step depends on, gathered from the ranks and given back to them.
 //!
-//! Beside positions and velocities a step remembers the velocity changes that the last two solves found,
-//! from which the next one starts, what each vertex's contact with bodies was, into what parts it was cut, and, for integrators that look back,
-//! the state before. Forgetting any of it would give a trajectory that is as good, but another one.
+//! Beside positions and velocities a step remembers the velocity changes that the last two solves
+//! found, from which the next one starts, what each vertex's contact with bodies was, into what
+//! parts it was cut, and, for integrators that look back, the state before. Forgetting any of it
+//! would give a trajectory that is as good, but another one.
 //!
-//! It travels in pieces, so that no message is longer than ranks read, however many vertices there are.
+//! It travels in pieces, so that no message is longer than ranks read, however many vertices there
+//! are.
 
 use std::ops::Range;
 
@@ -17,8 +19,8 @@ use crate::step::error::StepError;
 use crate::step::response::body_response::VertexState;
 use crate::step::simulation::Simulation;
 
-/// The state between two steps: one entry per vertex in the order of the scene's own vertices, so that it
-/// fits any number of ranks.
+/// The state between two steps: one entry per vertex in the order of the scene's own vertices, so
+/// that it fits any number of ranks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SavedState {
     /// Steps taken.
@@ -31,16 +33,17 @@ pub struct SavedState {
     pub changes: [Vec<DVec3>; 2],
     /// What contacts with bodies were.
     pub contacts: Vec<VertexState>,
-    /// How often the present part of a step is halved, and how many in a row went well since that changed.
+    /// How often the present substep is halved, and how many in a row went well since that
+    /// changed.
     pub substep: [u32; 2],
     /// What the integrator looks back at, if it does.
     pub past: Option<Past>,
 }
 
-/// The state before the last part of a step, as the integrator wants it.
+/// The state before the last substep, as the integrator wants it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Past {
-    /// Length of that part in s.
+    /// Length of that substep in s.
     pub length: f64,
     /// Positions in m.
     pub positions: Vec<DVec3>,
@@ -59,7 +62,7 @@ struct Theirs {
     past: [Vec<DVec3>; 2],
 }
 
-/// The same as it is sent.
+/// The state of some vertices, as it is sent.
 #[derive(Serialize)]
 struct Own<'a> {
     changes: [&'a [DVec3]; 2],
@@ -77,17 +80,17 @@ impl Theirs {
     }
 }
 
-/// What is told of a state before its vertices.
+/// The outline of a state, which is told before its vertices.
 #[derive(Serialize, Deserialize)]
 struct Outline {
     vertices: u64,
     step: u64,
     substep: [u32; 2],
-    /// Length of the part before, in s, if there is a past.
+    /// Length of the substep before, in s, if there is a past.
     past: Option<f64>,
 }
 
-/// That part of some values which a piece has; nothing of what is not there at all.
+/// The values that a piece has of some, or none if there are none at all.
 fn part<T>(values: &[T], piece: Range<usize>) -> &[T] {
     values.get(piece).unwrap_or_default()
 }
@@ -97,7 +100,8 @@ fn malformed(from: Rank) -> impl Fn(String) -> CommError {
 }
 
 impl SavedState {
-    /// Gives every rank the state that rank 0 has, if it has one; what others pass is ignored. Collective.
+    /// Gives every rank the state that rank 0 has, if it has one; what others pass is ignored.
+    /// Collective.
     ///
     /// # Errors
     /// Messages failed.
@@ -202,7 +206,7 @@ impl Simulation<'_> {
         self.gather_in_pieces(comm, PIECE)
     }
 
-    /// The same, of so many vertices of each rank at a time.
+    /// Gathers the state, of `piece` vertices of each rank at a time.
     fn gather_in_pieces(
         &self,
         comm: &mut dyn Comm,

@@ -1,13 +1,14 @@
 //! How long the next substep of a step is: cut where it fails, grown where it goes well.
 //!
-//! A step of `time.step` is taken in 2^level substeps of equal length; level is 0 unless `time.shortest` allows
-//! more. A substep that fails is taken back and tried again in two halves, until it would be shorter than allowed.
-//! After [`CALM`] substeps in a row that went well the length doubles again, at a place where the longer substep ends on the grid of its
-//! own length [Bridson 2003, §2.3 does so after three]. So every step ends at a multiple of `time.step`, however it was cut, and frames are
-//! written at the times at which they would have been.
+//! A step of `time.step` is taken in 2^level substeps of equal length; level is 0 unless
+//! `time.shortest` allows more. A substep that fails is taken back and tried again in two halves,
+//! until it would be shorter than allowed. After [`CALM`] substeps in a row that went well the
+//! length doubles again, at a place where the longer substep ends on the grid of its own length
+//! [Bridson 2003, §2.3 does so after three]. So every step ends at a multiple of `time.step`,
+//! however it was cut, and frames are written at the times at which they would have been.
 //!
-//! Whether a substep failed is decided from numbers that all ranks share, and lengths are `time.step` over a power of two: ranks stay
-//! together to the bit.
+//! Whether a substep failed is decided from numbers that all ranks share, and lengths are
+//! `time.step` over a power of two: ranks stay together to the bit.
 
 use crate::scene::Time;
 
@@ -131,7 +132,8 @@ mod tests {
         let mut controller = controller(Some(0.002));
         assert!(controller.halve() && controller.halve() && !controller.halve());
         assert_eq!(controller.length(0.008), 0.002);
-        // After three the place is odd: the fourth is as short, and a longer one would end beyond the step.
+        // After three the place is odd: the fourth is as short, and a longer one would end beyond
+        // the step.
         let whole: Vec<bool> = (0..4).map(|_| controller.succeed()).collect();
         assert_eq!(whole, [false, false, false, true]);
         assert_eq!(controller.length(0.008), 0.004);

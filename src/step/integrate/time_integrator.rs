@@ -1,7 +1,7 @@
 //! Time integration: what each method takes positions and velocities to be at the end of a substep.
 //!
-//! A substep of length h begins with positions x and velocities v. Every method finds velocities u by
-//! one kind of equation, and moves positions by their average w over the substep:
+//! A substep of length h begins with positions x and velocities v. Every method finds velocities u
+//! by one kind of equation, and moves positions by their average w over the substep:
 //!
 //! ```text
 //! M (u − v̂) = τ (f(X) − D(X) u + M g)
@@ -16,21 +16,21 @@
 //! | central, first half | h/2 | v | x, and D(x) v | x + h u |
 //! | central, second half | h/2 | w | x + h u | |
 //!
-//! with b = r²/(1+2r), r = h/h₋ and what has the index ₋ from the substep before: backward differences
-//! for steps of unequal length. Without a substep before r is 0, and BDF2 is Euler's method. Newmark's
-//! second solve is extrapolated, 2u − v* (B.6), so that both together are the trapezoidal rule
-//! [Selle et al. 2009, §3]; so are the two halves of central differences, one after the other
-//! [Bridson 2003, §1.5].
+//! with b = r²/(1+2r), r = h/h₋ and what has the index ₋ from the substep before: backward
+//! differences for steps of unequal length. Without a substep before r is 0, and BDF2 is Euler's
+//! method. Newmark's second solve is extrapolated, 2u − v* (B.6), so that both together are the
+//! trapezoidal rule [Selle et al. 2009, §3]; so are the two halves of central differences, one
+//! after the other [Bridson 2003, §1.5].
 //!
-//! **Contacts** act on w, for it is w that must not take one layer through another, and change u by as
-//! much, as an impulse within the substep: δ. BDF2 would carry a jump of velocity on, by b times its
-//! size; so δ is added to v₋ too, as if the impulse had always been there: the past is shifted.
+//! **Contacts** act on w, for it is w that must not take one layer through another, and change u by
+//! as much, as an impulse within the substep: δ. BDF2 would carry a jump of velocity on, by b times
+//! its size; so δ is added to v₋ too, as if the impulse had always been there: the past is shifted.
 //! Momentum stays what it was, and where contacts push steadily the method keeps its balance.
-//! Directions that bodies or pins prescribe have no past at all, and what friction takes at an impact
-//! is such a δ, while steady friction is a force: x̂ and v̂ are set to what a constant velocity would
-//! make of them. Newmark's second solve starts from v* = v + δ, that of central differences from the
-//! corrected w [Bridson 2003, §2.3]; what bodies hold in the first solve keeps in the second the
-//! velocity it has there.
+//! Directions that bodies or pins prescribe have no past at all, and what friction takes at an
+//! impact is such a δ, while steady friction is a force: x̂ and v̂ are set to what a constant
+//! velocity would make of them. Newmark's second solve starts from v* = v + δ, that of central
+//! differences from the corrected w [Bridson 2003, §2.3]; what bodies hold in the first solve keeps
+//! in the second the velocity it has there.
 
 use glam::{DMat3, DVec3};
 use weft_partition::HaloPlan;
@@ -78,16 +78,17 @@ pub(crate) struct TimeIntegrator {
     pub(crate) integrator: Integrator,
     halo: Halo,
     pub(crate) past: Past,
-    /// τ in s.
+    /// The time τ for which forces act, in s.
     pub(crate) tau: f64,
-    /// x̂, local.
+    /// The positions x̂, local.
     ahead_x: Vec<DVec3>,
-    /// v̂.
+    /// The velocities v̂.
     ahead_v: Vec<DVec3>,
-    /// Positions X and velocities that a system is linearised at, local.
+    /// The positions X that a system is linearised at, local.
     pub(crate) x: Vec<DVec3>,
+    /// The velocities that a system is linearised at, local.
     pub(crate) v: Vec<DVec3>,
-    /// v̂ less the velocities that a system is linearised at.
+    /// The velocities v̂ less those that a system is linearised at.
     pub(crate) toward: Vec<DVec3>,
     /// The average velocities w before contacts acted.
     free: Vec<DVec3>,
@@ -96,8 +97,8 @@ pub(crate) struct TimeIntegrator {
 }
 
 impl TimeIntegrator {
-    /// The integrator of a rank. `iterates` says that systems are linearised elsewhere than where the
-    /// substep begins.
+    /// The integrator of a rank. `iterates` says that systems are linearised elsewhere than where
+    /// the substep begins.
     pub(crate) fn new(integrator: Integrator, iterates: bool, plan: &HaloPlan) -> Self {
         let plain = integrator == Integrator::Euler;
         let (owned, local) = (plan.owned().len(), plan.local_len());
@@ -137,8 +138,8 @@ impl TimeIntegrator {
         self.past.length = 0.0;
     }
 
-    /// Finds τ, x̂ and v̂ of a substep of length `h` (s) that begins with a local state. Those of x̂ that
-    /// are of the halo come with [`TimeIntegrator::share_ahead`].
+    /// Finds τ, x̂ and v̂ of a substep of length `h` (s) that begins with a local state. Those of
+    /// x̂ that are of the halo come with [`TimeIntegrator::share_ahead`].
     pub(crate) fn begin(&mut self, h: f64, StateView { x, v }: StateView<'_>) {
         let back;
         (self.tau, back) = match self.integrator {
@@ -160,8 +161,8 @@ impl TimeIntegrator {
         }
     }
 
-    /// Takes the past from an owned vertex in the directions that are prescribed. `begin` is the local
-    /// state at the start of the substep of length `h` (s).
+    /// Takes the past from an owned vertex in the directions that are prescribed. `begin` is the
+    /// local state at the start of the substep of length `h` (s).
     pub(crate) fn prescribe(&mut self, prescribed: Prescribed, begin: StateView<'_>, h: f64) {
         if self.integrator != Integrator::Bdf2 {
             return;
@@ -217,8 +218,8 @@ impl TimeIntegrator {
         }
     }
 
-    /// Turns the velocities u that were found into w, in place, before contacts act on it. `x` are the
-    /// positions at the start of the substep.
+    /// Turns the velocities u that were found into w, in place, before contacts act on it. `x` are
+    /// the positions at the start of the substep.
     pub(crate) fn average(&mut self, h: f64, x: &[DVec3], u: &mut [DVec3], jolts: &[Jolt]) {
         if !self.has_ends() {
             return;
@@ -273,9 +274,9 @@ impl TimeIntegrator {
         self.halo.finish(comm, v)
     }
 
-    /// Linearises the second solve of Newmark's method and of central differences. `begin` has local
-    /// positions and owned velocities at the start of the substep; the halo of local `w` is brought
-    /// here. Collective.
+    /// Linearises the second solve of Newmark's method and of central differences. `begin` has
+    /// local positions and owned velocities at the start of the substep; the halo of local `w` is
+    /// brought here. Collective.
     pub(crate) fn second(
         &mut self,
         comm: &mut dyn Comm,
@@ -306,7 +307,8 @@ impl TimeIntegrator {
         Ok(())
     }
 
-    /// How many times the change of the second solve is that of the end velocity: the extrapolation B.6.
+    /// How many times the change of the second solve is that of the end velocity: the extrapolation
+    /// B.6.
     pub(crate) fn extrapolation(&self) -> f64 {
         if self.integrator == Integrator::Newmark {
             2.0
@@ -323,8 +325,8 @@ impl TimeIntegrator {
         }
     }
 
-    /// Keeps what the next substep needs of this one, which began with this state of owned vertices, and
-    /// in which these moved with `w`.
+    /// Keeps what the next substep needs of this one, which began with this state of owned
+    /// vertices, and in which these moved with `w`.
     pub(crate) fn keep(&mut self, h: f64, begin: StateView<'_>, w: &[DVec3], jolts: &[Jolt]) {
         let StateView { x, v } = begin;
         if self.integrator != Integrator::Bdf2 {
@@ -341,7 +343,7 @@ impl TimeIntegrator {
     }
 }
 
-/// τ in s and b for a substep of `h` after one of `before` (s), 0 if there was none.
+/// Finds τ in s and b for a substep of `h` after one of `before` (s), 0 if there was none.
 fn backward_differences(h: f64, before: f64) -> (f64, f64) {
     if before <= 0.0 {
         return (h, 0.0);
@@ -354,7 +356,8 @@ fn backward_differences(h: f64, before: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// Backward differences are exact for parabolas, whatever the lengths: x(t) = t², v = 2t, a = 2.
+    /// Backward differences are exact for parabolas, whatever the lengths: x(t) = t², v = 2t, a =
+    /// 2.
     #[test]
     fn backward_differences_are_exact_for_parabolas() {
         for (h, before) in [(0.1, 0.1), (0.1, 0.05), (0.05, 0.2)] {

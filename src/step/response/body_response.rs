@@ -1,14 +1,16 @@
-//! How bodies act on cloth: constraints that are set, held and released, friction, and a last clamp.
+//! How bodies act on cloth: constraints that are set, held and released, friction, and a last
+//! clamp.
 //!
 //! A vertex that would come closer to a body than the contact thickness is constrained along the
-//! contact's normal, inside the conjugate gradients [TB06 §3.2]. The constraint is held while the body
-//! pushes; when it would have to pull, the vertex is released [BW98, §5.3]. Coulomb friction either holds
-//! the tangential directions too (sticking), as long as the force for that stays within the cone, or acts
-//! after the solve as an impulse against sliding. What the solve did not foresee, a vertex pulled into a
-//! body by its neighbours, is clamped last: no vertex ends a step closer than it may.
+//! contact's normal, inside the conjugate gradients [TB06 §3.2]. The constraint is held while the
+//! body pushes; when it would have to pull, the vertex is released [BW98, §5.3]. Coulomb friction
+//! either holds the tangential directions too (sticking), as long as the force for that stays
+//! within the cone, or acts after the solve as an impulse against sliding. What the solve did not
+//! foresee, a vertex pulled into a body by its neighbours, is clamped last: no vertex ends a step
+//! closer than it may.
 //!
-//! In: the vertex-body contacts of owned vertices, sorted. Everything here is local to a vertex, so it
-//! does not depend on who owns it.
+//! In: the vertex-body contacts of owned vertices, sorted. Everything here is local to a vertex, so
+//! it does not depend on who owns it.
 //!
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
 
@@ -23,8 +25,9 @@ use crate::step::integrate::time_integrator::Jolt;
 const SLACK: f64 = 0.1;
 /// Normals closer than this (cosine) are one surface: neighbouring facets of a smooth body.
 const SAME_SURFACE: f64 = 0.9;
-/// By which share a vertex that friction holds gives way along the body. As freely as others, and layers creep on slopes and never come to rest; not
-/// at all, and a sheet that walls push together on a floor is torn, for it cannot rise where it has to be drawn in.
+/// By which share a vertex that friction holds gives way along the body. As freely as others, and
+/// layers creep on slopes and never come to rest; not at all, and a sheet that walls push together
+/// on a floor is torn, for it cannot rise where it has to be drawn in.
 const STICKING_YIELDS: f64 = 0.2;
 
 /// What the contact of one owned vertex with bodies was at the end of the last step.
@@ -89,8 +92,9 @@ impl BodyResponse {
 
     /// Chooses the constraints of this step.
     ///
-    /// `contacts` are those of owned vertices with bodies, sorted; vertices for which `pinned` holds are
-    /// left alone. `velocities` are those of owned vertices at the start of the step, in m/s.
+    /// `contacts` are those of owned vertices with bodies, sorted; vertices for which `pinned`
+    /// holds are left alone. `velocities` are those of owned vertices at the start of the step, in
+    /// m/s.
     pub(crate) fn constrain<'c>(
         &mut self,
         contacts: impl Iterator<Item = &'c Contact>,
@@ -137,15 +141,15 @@ impl BodyResponse {
         }
     }
 
-    /// The changes of velocity by friction in the last [`settle`](Self::settle) that were an impact's,
-    /// and no steady force's.
+    /// The changes of velocity by friction in the last [`settle`](Self::settle) that were an
+    /// impact's, and no steady force's.
     #[must_use]
     pub(crate) fn jolts(&self) -> &[Jolt] {
         &self.jolts
     }
 
-    /// The same for the velocities at the end of a step, where others moved the vertices: those that were held then may be
-    /// released, and rub.
+    /// Settles the velocities at the end of a step, where others moved the vertices: those
+    /// that were held then may be released, and rub.
     ///
     /// `residual` is of the whole step.
     pub(crate) fn settle_ends(
@@ -207,7 +211,7 @@ impl BodyResponse {
         &self.states
     }
 
-    /// The same, to go on from another state.
+    /// The contact states, to go on from others.
     pub(crate) fn states_mut(&mut self) -> &mut [VertexState] {
         &mut self.states
     }
@@ -295,7 +299,8 @@ impl BodyResponse {
 }
 
 impl BodyConstraint {
-    /// How much a vertex that friction holds gives way to what the solve did not foresee, per direction: as freely as any off the body, but less along it.
+    /// How much a vertex that friction holds gives way to what the solve did not foresee, per
+    /// direction: as freely as any off the body, but less along it.
     pub(crate) fn yields(&self) -> DMat3 {
         let n = self.normal;
         let off = DMat3::from_cols(n * n.x, n * n.y, n * n.z);
@@ -343,7 +348,8 @@ fn by_vertex<'c>(
     }
 }
 
-/// Lowest rate of separation allowed at the end of a step: down to the target, but no closer than now.
+/// Lowest rate of separation allowed at the end of a step: down to the target, but no closer than
+/// now.
 pub(crate) fn least_rate(contact: &Contact, dt: f64) -> f64 {
     opening_rate(contact, dt).min(0.0)
 }

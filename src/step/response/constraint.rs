@@ -1,35 +1,39 @@
 //! One inequality between velocities, and how it is relaxed.
 //!
-//! A constraint wants a combination of its vertices' velocities to be at least some rate: features of a contact
-//! may close to the thickness within the step, and open slowly when too close [BFA02, §7.2], with friction
-//! against sliding up to Coulomb's cone; triangles may stretch no further than their limit
-//! (`strain_limit`). A constraint's step is divided by what it would do were the mass of each vertex split among the constraints that
-//! push on it, in proportion to their weights; so the rounds converge, whatever those constraints are [Tonge 2012]. Momentum is kept exactly: a constraint's impulses on its vertices sum
-//! to zero.
+//! A constraint wants a combination of its vertices' velocities to be at least some rate: features
+//! of a contact may close to the thickness within the step, and open slowly when too close [BFA02,
+//! §7.2], with friction against sliding up to Coulomb's cone; triangles may stretch no further than
+//! their limit (`strain_limit`). A constraint's step is divided by what it would do were the mass
+//! of each vertex split among the constraints that push on it, in proportion to their weights; so
+//! the rounds converge, whatever those constraints are [Tonge 2012]. Momentum is kept exactly: a
+//! constraint's impulses on its vertices sum to zero.
 //!
-//! Along its normal a constraint goes further than it has to, the further the longer it went the same way: Nesterov's
-//! acceleration, which contacts need half as many rounds with [MHNT15 §3]. Where that took a constraint too far, so that it
-//! has to turn back, it begins anew [OC15 §3.2]; here each constraint decides for itself, from what it lacks, so that no sum
-//! over ranks is needed. What pushes across the normal follows the normal's push and is not accelerated.
+//! Along its normal a constraint goes further than it has to, the further the longer it went the
+//! same way: Nesterov's acceleration, which contacts need half as many rounds with [MHNT15 §3].
+//! Where that took a constraint too far, so that it has to turn back, it begins anew [OC15 §3.2];
+//! here each constraint decides for itself, from what it lacks, so that no sum over ranks is
+//! needed. What pushes across the normal follows the normal's push and is not accelerated.
 //!
 //! * \[BFA02\] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction.
-//! * \[MHNT15\] Mazhar, Heyn, Negrut, Tasora: Using Nesterov's method to accelerate multibody dynamics with friction and
-//!   contact.
+//! * \[MHNT15\] Mazhar, Heyn, Negrut, Tasora: Using Nesterov's method to accelerate multibody
+//!   dynamics with friction and contact.
 //! * \[OC15\] O'Donoghue, Candès: Adaptive restart for accelerated gradient schemes.
-//! * [Tonge 2012] Tonge, Benevolenski, Voroshilov: Mass splitting for jitter-free parallel rigid bodies.
+//! * [Tonge 2012] Tonge, Benevolenski, Voroshilov: Mass splitting for jitter-free parallel rigid
+//!   bodies.
 
 use glam::{DMat3, DVec3};
 
 use crate::collide::contact::Contact;
 
-/// Time in s in which a contact that is too close opens: fast enough to be seen nowhere, too slow for
-/// piled layers to be blown apart.
+/// Time in s in which a contact that is too close opens: fast enough to be seen nowhere, too slow
+/// for piled layers to be blown apart.
 const OPENING_TIME: f64 = 0.02;
-/// Levers on which a constraint's vertices can be moved, as a share of its longest and by the root of the trace of a mobility, from which on it
-/// pushes: a triangle between two pins
-/// is not kept from stretching by throwing its third corner across.
+/// Levers on which a constraint's vertices can be moved, as a share of its longest and by the root
+/// of the trace of a mobility, from which on it pushes: a triangle between two pins is not kept
+/// from stretching by throwing its third corner across.
 const SHORTEST: f64 = 0.02;
-/// Error of a rate, as a share of the speeds it is summed from: far more than the few roundings that it is.
+/// Error of a rate, as a share of the speeds it is summed from: far more than the few roundings
+/// that it is.
 pub(crate) const ROUNDING: f64 = 1e-12;
 
 /// `(Σ weights v − body_velocity)·normal ≥ least_rate` for up to four vertices.
@@ -187,8 +191,8 @@ impl Constraint {
         })
     }
 
-    /// By how much the vertices of the constraint at this rate may change their velocities, in m/s each, before it may have
-    /// less than its least rate.
+    /// By how much the vertices of the constraint at this rate may change their velocities, in m/s
+    /// each, before it may have less than its least rate.
     fn spare(&self, movers: Movers<'_>, slots: &[u32], rate: f64) -> f64 {
         let bound = |velocity: DVec3| velocity.abs().element_sum();
         let (mut weights, mut speeds) = (0.0, bound(self.body_velocity));
@@ -243,7 +247,8 @@ pub(crate) struct Push {
     tangential: DVec3,
     /// Whether it counts in the loads of its vertices.
     pub(crate) counted: bool,
-    /// What the last round would have made of `normal` without momentum, and the round in which the constraint began anew.
+    /// What the last round would have made of `normal` without momentum, and the round in which the
+    /// constraint began anew.
     reached: f64,
     since: u32,
 }
@@ -256,7 +261,8 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// By which share of its way in this round a constraint goes further, if it began anew in that one.
+    /// By which share of its way in this round a constraint goes further, if it began anew in that
+    /// one.
     fn momentum(self, since: u32) -> f64 {
         let age = f64::from(self.number - since.max(self.since));
         age / (age + 3.0)
@@ -270,9 +276,10 @@ pub(crate) struct Outcome {
     pub(crate) impulse: DVec3,
     /// Whether it counts in the loads of its vertices now.
     pub(crate) counted: bool,
-    /// By how much its vertices may change their velocities, in m/s each, before it may lack anything; none if it
-    /// does not rest.
+    /// By how much its vertices may change their velocities, in m/s each, before it may lack
+    /// anything; none if it does not rest.
     pub(crate) spare: Option<f64>,
-    /// The change of its rate in m/s that it asked for: what it lacked, or had too much of as far as letting go gives it away.
+    /// The change of its rate in m/s that it asked for: what it lacked, or had too much of as far
+    /// as letting go gives it away.
     pub(crate) asked: f64,
 }

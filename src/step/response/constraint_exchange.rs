@@ -1,8 +1,10 @@
-//! Velocities of vertices that take part in constraints of impulses, between the ranks that own them.
+//! Velocities of vertices that take part in constraints of impulses, between the ranks that own
+//! them.
 //!
-//! A constraint is known to all owners of its vertices. So each rank can tell by itself whose velocities it
-//! needs and who needs its own: the owners of the other vertices. Both sides list them in ascending order.
-//! First they exchange all of them; then, between rounds, those that changed.
+//! A constraint is known to all owners of its vertices. So each rank can tell by itself whose
+//! velocities it needs and who needs its own: the owners of the other vertices. Both sides list
+//! them in ascending order. First they exchange all of them; then, between rounds, those that
+//! changed.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +55,7 @@ struct Shared {
 /// No rank.
 const UNKNOWN: usize = usize::MAX;
 
-/// Who exchanges what with whom in a pass.
+/// The ranks that exchange vertices in a pass, and which vertices.
 #[derive(Debug, Default)]
 pub(crate) struct ConstraintExchange {
     neighbours: Vec<Neighbour>,

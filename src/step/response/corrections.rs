@@ -1,9 +1,9 @@
-//! Corrections by impulses of what the linear solve did not foresee: layers that meet, cloth that is
-//! pulled into bodies, triangles that stretch too far, edges that change too fast.
+//! Corrections by impulses of what the linear solve did not foresee: layers that meet, cloth that
+//! is pulled into bodies, triangles that stretch too far, edges that change too fast.
 //!
-//! In: velocities after the solve. Out: velocities that contacts and the strain limit accept, as far
-//! as the rounds get. There are a few passes, for strain constraints are linear at the velocities with
-//! which a pass begins.
+//! In: velocities after the solve. Out: velocities that contacts and the strain limit accept, as
+//! far as the rounds get. There are a few passes, for strain constraints are linear at the
+//! velocities with which a pass begins.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -30,13 +30,13 @@ use crate::team::Team;
 
 /// The tag of the messages that bring velocities of the halo.
 pub(crate) const TAG: Tag = Tag(0x28);
-/// The most passes, in each of which strain constraints are made: a second time always, and again as
-/// long as that does not settle at the first look.
+/// The most passes, in each of which strain constraints are made: a second time always, and again
+/// as long as that does not settle at the first look.
 const PASSES: usize = 12;
 /// The rounds between looks at how far the worst constraint of all ranks is from what it accepts.
 const LOOK_EVERY: u32 = 4;
-/// A pass ends early when no constraint asks for more than this share of the contact thickness within
-/// a step, be it to push more or less.
+/// A pass ends early when no constraint asks for more than this share of the contact thickness
+/// within a step, be it to push more or less.
 const SETTLED: f64 = 0.005;
 
 /// A rank's corrections, with their storage.
@@ -200,7 +200,8 @@ impl Corrections {
         }));
     }
 
-    /// Makes rounds until all constraints of all ranks have settled, or as many as the scene allows.
+    /// Makes rounds until all constraints of all ranks have settled, or as many as the scene
+    /// allows.
     fn rounds(
         &mut self,
         comm: &mut dyn Comm,
@@ -254,10 +255,10 @@ impl Corrections {
 
     /// Enters velocity and mobility of the owned vertices that take part.
     ///
-    /// What a body holds can be moved too: the constraints of its contacts keep it out. It may have to
-    /// leave the body, for a layer that comes between them or for cloth that is pushed together and
-    /// has to rise; were it held, constraints would ask of others what those cannot give. What friction
-    /// holds resists along the body.
+    /// What a body holds can be moved too: the constraints of its contacts keep it out. It may have
+    /// to leave the body, for a layer that comes between them or for cloth that is pushed together
+    /// and has to rise; were it held, constraints would ask of others what those cannot give. What
+    /// friction holds resists along the body.
     fn enter(&mut self, with: &Correcting<'_>, v: &[DVec3]) {
         let owned = with.at.domain.owned();
         let masses = with.at.world.model().masses();

@@ -1,9 +1,10 @@
-//! How fast edges of the cloth change their lengths: they are damped by impulses, or the step is cut.
+//! How fast edges of the cloth change their lengths: they are damped by impulses, or the step is
+//! cut.
 //!
 //! Deformations of more than a tenth in one step are better avoided: by shorter steps, or, where
-//! accuracy is lost already, by impulses along edges that reduce the strain rate to what is allowed,
-//! just as those that reduce strain [Bridson 2003, §1.3]. The three edges of a triangle together miss
-//! no deformation of it.
+//! accuracy is lost already, by impulses along edges that reduce the strain rate to what is
+//! allowed, just as those that reduce strain [Bridson 2003, §1.3]. The three edges of a triangle
+//! together miss no deformation of it.
 
 use glam::DVec3;
 
@@ -13,8 +14,8 @@ use crate::step::domain::Domain;
 use crate::step::neighbourhood::Neighbourhood;
 use crate::step::state::StateView;
 
-/// The share of the limit from which on edges have constraints: impulses of neighbours may bring them to
-/// it.
+/// The share of the limit from which on edges have constraints: impulses of neighbours may bring
+/// them to it.
 const WATCHED: f64 = 0.5;
 
 /// The edges that touch a rank's vertices, ascending.
@@ -57,11 +58,11 @@ impl Edges {
         Self(edges.collect())
     }
 
-    /// Appends constraints for edges whose length would change by about `limit` of it, or more, within
-    /// `dt` (s). The state is local.
+    /// Appends constraints for edges whose length would change by about `limit` of it, or more,
+    /// within `dt` (s). The state is local.
     ///
-    /// Constraints are linear in velocities where these are now: an edge that turns gets longer, which
-    /// the direction that it had does not see.
+    /// Constraints are linear in velocities where these are now: an edge that turns gets longer,
+    /// which the direction that it had does not see.
     pub(crate) fn push_constraints(
         &self,
         limit: f64,
@@ -94,8 +95,8 @@ impl Edges {
         }
     }
 
-    /// Finds the edge whose length changes by the largest share within `dt` (s), if that is more than
-    /// `limit`: its key is minus the share, its vertex an end.
+    /// Finds the edge whose length changes by the largest share within `dt` (s), if that is more
+    /// than `limit`: its key is minus the share, its vertex an end.
     pub(crate) fn most_changed(
         &self,
         limit: f64,

@@ -1,10 +1,12 @@
 //! Impulses that enforce inequalities between velocities: a projected Jacobi.
 //!
-//! All constraints (`constraint`) are relaxed at once from the same velocities, so there is no order among them.
+//! All constraints (`constraint`) are relaxed at once from the same velocities, so there is no
+//! order among them.
 //!
-//! Constraints come in the order of their features, and a vertex's owner holds all its constraints: its sums have
-//! one order on any number of ranks. Velocities of vertices owned elsewhere are refreshed between rounds
-//! by `constraint_exchange`. Threads of a rank share the vertices in the same way (`constraint_graph`).
+//! Constraints come in the order of their features, and a vertex's owner holds all its constraints:
+//! its sums have one order on any number of ranks. Velocities of vertices owned elsewhere are
+//! refreshed between rounds by `constraint_exchange`. Threads of a rank share the vertices in the
+//! same way (`constraint_graph`).
 
 use std::ops::Range;
 
@@ -12,16 +14,17 @@ use glam::{DMat3, DVec3};
 
 pub(crate) use super::constraint::Constraint;
 use super::constraint::{Movers, Outcome, Push, Round, VertexMotion};
-use super::constraint_graph::{
-    Bookkeeping, ConstraintGraph, GraphPart, GraphShares, refill, share_anew,
-};
+use super::constraint_graph::ConstraintGraph;
+use super::graph_part::{GraphPart, share_anew};
+use super::wake_up::{Bookkeeping, GraphShares, refill};
 use crate::team::{Team, parts};
 
 /// No vertex of a constraint.
 const NOWHERE: u32 = u32::MAX;
 /// Constraints that are not worth waking a thread for.
 const FEWEST: usize = 128;
-/// Rounds after which threads share the vertices anew: which constraints push changes, though slowly.
+/// Rounds after which threads share the vertices anew: which constraints push changes, though
+/// slowly.
 const SHARE_EVERY: u32 = 32;
 
 /// Vertices that take part in constraints.
@@ -51,7 +54,8 @@ pub(crate) struct Impulses {
     shares: Vec<Range<usize>>,
     /// Where the constraints of these are listed.
     listed: Vec<Range<usize>>,
-    /// Constraints at rest for which a vertex went too far: one that each part moved, and then one that was heard of.
+    /// Constraints at rest for which a vertex went too far: one that each part moved, and then one
+    /// that was heard of.
     woken: Vec<Vec<u32>>,
     round: Round,
 }
@@ -89,7 +93,7 @@ impl Impulses {
         self.enlist(start);
     }
 
-    /// The same for so many constraints that `fill` fills in.
+    /// Appends a number of constraints that `fill` fills in.
     pub(crate) fn extend_filled(&mut self, count: usize, fill: impl FnOnce(&mut [Constraint])) {
         let start = self.graph.constraints.len();
         self.graph
@@ -124,7 +128,8 @@ impl Impulses {
         self.graph.slots.truncate(constraints);
     }
 
-    /// Begins with the constraints that there are: nothing has pushed, and no vertex moves or can be moved.
+    /// Begins with the constraints that there are: nothing has pushed, and no vertex moves or can
+    /// be moved.
     pub(crate) fn begin(&mut self) {
         let count = self.vertices.len();
         let p = &mut self.participants;
@@ -179,7 +184,8 @@ impl Impulses {
         slot.filter(|&slot| slot != NOWHERE).map(|s| s as usize)
     }
 
-    /// Places a vertex at the start: velocity in m/s, and inverse mass times the projection onto free directions in 1/kg.
+    /// Places a vertex at the start: velocity in m/s, and inverse mass times the projection onto
+    /// free directions in 1/kg.
     pub(crate) fn place(&mut self, slot: usize, velocity: DVec3, mobility: DMat3) {
         self.participants.motions[slot].velocity = velocity;
         self.participants.mobilities[slot] = mobility;
@@ -202,7 +208,8 @@ impl Impulses {
         self.participants.mobilities[slot]
     }
 
-    /// Sum of the absolute weights of a vertex in the constraints that push. Right where the vertex is owned.
+    /// Sum of the absolute weights of a vertex in the constraints that push. Right where the vertex
+    /// is owned.
     #[must_use]
     pub(crate) fn load_of(&self, slot: usize) -> f64 {
         self.participants.motions[slot].load
@@ -231,14 +238,17 @@ impl Impulses {
         }
     }
 
-    /// Finds the constraints that will push first. Loads are right afterwards where the vertex is owned.
+    /// Finds the constraints that will push first. Loads are right afterwards where the vertex is
+    /// owned.
     pub(crate) fn survey(&mut self) {
         self.look(Constraint::survey);
     }
 
-    /// One round: all constraints at once. Velocities and loads are right afterwards where the vertex is owned.
+    /// One round: all constraints at once. Velocities and loads are right afterwards where the
+    /// vertex is owned.
     ///
-    /// Returns the largest change of its rate in m/s that a constraint asked for: how far the velocities before were from what constraints accept.
+    /// Returns the largest change of its rate in m/s that a constraint asked for: how far the
+    /// velocities before were from what constraints accept.
     pub(crate) fn round(&mut self) -> f64 {
         if self.round.number.is_multiple_of(SHARE_EVERY) {
             self.share_anew();
@@ -278,7 +288,8 @@ impl Impulses {
         share_anew(&mut self.parts, &self.graph, &self.shares);
     }
 
-    /// Looks at the constraints that may do something, and moves the owned vertices by what they do.
+    /// Looks at the constraints that may do something, and moves the owned vertices by what they
+    /// do.
     fn look(
         &mut self,
         look: impl Fn(&Constraint, Movers<'_>, &[u32], &mut Push) -> Outcome + Sync,

@@ -63,8 +63,8 @@ impl Response {
         report.constraints = self.bodies.constraints().len() as u64;
     }
 
-    /// Finds the velocities with which owned vertices move, in `moving`, from the velocity change that
-    /// was solved for and the force that constraints exert. Collective.
+    /// Finds the velocities with which owned vertices move, in `moving`, from the velocity change
+    /// that was solved for and the force that constraints exert. Collective.
     pub(crate) fn respond(
         &mut self,
         comm: &mut dyn Comm,
@@ -101,9 +101,9 @@ impl Response {
         Ok(())
     }
 
-    /// Fails where steps may be cut if a triangle ends collapsed, or while a shorter substep could be
-    /// tried if an edge changes its length by too much or a triangle gains too much strain beyond its
-    /// limit. Collective.
+    /// Fails where steps may be cut if a triangle ends collapsed, or while a shorter substep could
+    /// be tried if an edge changes its length by too much or a triangle gains too much strain
+    /// beyond its limit. Collective.
     pub(crate) fn check_changes(
         &self,
         comm: &mut dyn Comm,

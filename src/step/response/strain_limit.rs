@@ -1,17 +1,17 @@
-//! The limit of strain: constraints for the impulses that keep triangles from being stretched beyond
-//! what cloth bears.
+//! The limit of strain: constraints for the impulses that keep triangles from being stretched
+//! beyond what cloth bears.
 //!
 //! An implicit step linearises elasticity where it begins. What happens within the step, such as a
 //! border that hits the floor at some metres per second while its neighbours fly on, stretches
 //! triangles in ways the linear system knew nothing of. As in [Bridson 2003 §1.3], velocities are
-//! corrected before they move anything, by impulses that keep momentum, where the strain they predict
-//! is too high. Here the strain is the largest principal one of a triangle rather than that of an edge:
-//! an edge says nothing of shear.
+//! corrected before they move anything, by impulses that keep momentum, where the strain they
+//! predict is too high. Here the strain is the largest principal one of a triangle rather than that
+//! of an edge: an edge says nothing of shear.
 //!
 //! With predicted positions `y = x + h v`, `F = Σ yᵢ ∇Nᵢᵀ`, its largest stretches `s` with material
-//! direction `w` and direction in space `u = F w / s`, the constraint is
-//! `Σ (∇Nᵢ·w) h δvᵢ·u ≤ 1 + limit − s`, linear at the prediction. A triangle already beyond the limit is
-//! only asked to come back slowly.
+//! direction `w` and direction in space `u = F w / s`, the constraint is `Σ (∇Nᵢ·w) h δvᵢ·u ≤ 1 +
+//! limit − s`, linear at the prediction. A triangle already beyond the limit is only asked to come
+//! back slowly.
 
 use glam::DVec3;
 
@@ -21,8 +21,8 @@ use crate::solve::fault::Fault;
 use crate::step::state::StateView;
 use crate::step::system::assembly::{Assembly, LocalTriangle};
 
-/// The share of the limit from which on triangles have constraints: impulses of neighbours may bring
-/// them to it.
+/// The share of the limit from which on triangles have constraints: impulses of neighbours may
+/// bring them to it.
 const WATCHED: f64 = 0.7;
 /// The strain beyond the limit that a triangle loses in a second.
 const PULL_RATE: f64 = 10.0;
@@ -50,9 +50,9 @@ struct Found {
 }
 
 impl Stretched {
-    /// Finds the constraints of triangles for a local state and a substep of `dt` (s). `again` says that
-    /// `x` and `dt` are as they were the last time, so that only triangles with constraints and those
-    /// of vertices that move differently now are looked at.
+    /// Finds the constraints of triangles for a local state and a substep of `dt` (s). `again` says
+    /// that `x` and `dt` are as they were the last time, so that only triangles with constraints
+    /// and those of vertices that move differently now are looked at.
     pub(crate) fn find(
         &mut self,
         model: &ClothModel,
@@ -97,7 +97,8 @@ impl Stretched {
 }
 
 /// Finds the triangle of a rank that gains most strain beyond its limit within `dt` (s), if that is
-/// more than it may in a substep that can be cut: its key is minus the gain, its vertex the triangle.
+/// more than it may in a substep that can be cut: its key is minus the gain, its vertex the
+/// triangle.
 pub(crate) fn most_overstretched(
     model: &ClothModel,
     assembly: &Assembly,
@@ -150,7 +151,8 @@ fn push_constraints(
     for axis in membrane.stretched_beyond(end, watched) {
         let begin = (0..3).fold(DVec3::ZERO, |sum, k| sum + x[k] * axis.weights[k]);
         let allowed = (1.0 + limit).max(begin.length() - PULL_PER_SUBSTEP.min(PULL_RATE * dt));
-        // The weights are 1/m; scaled by a length, constraints are rates in m/s as those of contacts are.
+        // The weights are 1/m; scaled by a length, constraints are rates in m/s as those of
+        // contacts are.
         let length = membrane.area().sqrt();
         let weights = axis.weights.map(|w| -w * length);
         let rate: f64 = (0..3).map(|k| v[k].dot(axis.direction) * weights[k]).sum();

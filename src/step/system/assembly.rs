@@ -1,8 +1,8 @@
 //! The assembly of the linear system of a substep, on the rows that a rank owns [BW98, §3].
 //!
-//! The change Δv of velocities v is looked for after which `M (v + Δv − v̂) = τ (f − D (v + Δv) + M g)`,
-//! with forces at positions that are X at no velocity and follow v by a time `shift`, Δv by a time
-//! `stiff`:
+//! The change Δv of velocities v is looked for after which `M (v + Δv − v̂) = τ (f − D (v + Δv) + M
+//! g)`, with forces at positions that are X at no velocity and follow v by a time `shift`, Δv by a
+//! time `stiff`:
 //!
 //! `(M + τ D + τ stiff K) Δv = τ (f(X) − D v − shift K v + M g) + M (v̂ − v)`
 //!
@@ -180,8 +180,8 @@ impl Assembly {
     }
 
     /// Goes through the triangles that touch owned vertices on all threads of the rank. `visit` is
-    /// called for each one, with what the thread collects. The runs of the threads follow each other
-    /// in the order of the triangles.
+    /// called for each one, with what the thread collects. The runs of the threads follow each
+    /// other in the order of the triangles.
     pub(crate) fn collect<T: Send>(
         &self,
         collected: &mut Vec<T>,
@@ -201,8 +201,8 @@ impl Assembly {
         });
     }
 
-    /// Finds the first of this rank's triangles that has no area any more when its corners have moved
-    /// for `dt` (s).
+    /// Finds the first of this rank's triangles that has no area any more when its corners have
+    /// moved for `dt` (s).
     pub(crate) fn first_collapsed(
         &self,
         model: &ClothModel,
@@ -260,8 +260,8 @@ pub(crate) struct SystemMut<'a> {
     pub(crate) rhs: &'a mut [DVec3],
 }
 
-/// Cuts rows where patches start, into runs whose part of the matrix stays in the cache while elements
-/// are added to it. A patch that is too large for that is cut too.
+/// Cuts rows where patches start, into runs whose part of the matrix stays in the cache while
+/// elements are added to it. A patch that is too large for that is cut too.
 fn runs(rows: Range<usize>, patches: &[usize]) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut at = rows.start;

@@ -2,8 +2,8 @@
 //!
 //! They couple their vertices by numbers times identity that never change. So the sum that each
 //! entry of the matrix gets of all of them is made once, in their order. In a system these sums
-//! appear times a time, and the bending force on a row is the product of its sums with positions and
-//! velocities.
+//! appear times a time, and the bending force on a row is the product of its sums with positions
+//! and velocities.
 
 use super::incidence::IncidentRun;
 use super::local_vertices::LocalVertices;

@@ -1,4 +1,5 @@
-//! The linear system of a substep: matrix, right-hand side, and the directions that are constrained.
+//! The linear system of a substep: matrix, right-hand side, and the directions that are
+//! constrained.
 
 use glam::DVec3;
 
@@ -118,8 +119,8 @@ impl LinearSystem {
         self.assemble(world, local.view(), &load)
     }
 
-    /// Assembles the system that is linearised where the integrator says, with positions that follow
-    /// the change by `stiff` (s).
+    /// Assembles the system that is linearised where the integrator says, with positions that
+    /// follow the change by `stiff` (s).
     pub(crate) fn assemble_there(
         &mut self,
         world: &World,
@@ -156,8 +157,8 @@ impl LinearSystem {
         self.assembly.assemble(world.model(), state, load, into)
     }
 
-    /// Constrains what pins hold, and nothing else. `begin` is the state of the owned vertices at the
-    /// start of the substep.
+    /// Constrains what pins hold, and nothing else. `begin` is the state of the owned vertices at
+    /// the start of the substep.
     pub(crate) fn hold_pins(&mut self, at: Context<'_>, begin: StateView<'_>) {
         self.filter.clear();
         for pinned in at.own_pinned() {

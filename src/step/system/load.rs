@@ -14,7 +14,7 @@ pub(crate) struct Load<'a> {
     pub(crate) gravity: DVec3,
     /// The air around the cloth.
     pub(crate) air: Air,
-    /// v̂ − v of owned vertices in m/s, if they differ.
+    /// The velocities v̂ − v of owned vertices in m/s, if they differ.
     pub(crate) toward: Option<&'a [DVec3]>,
 }
 

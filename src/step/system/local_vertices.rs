@@ -79,8 +79,8 @@ impl LocalVertices {
         [first, first + 1, first + 2]
     }
 
-    /// Copies positions and velocities of each vertex, from those with halo, and where each would be
-    /// after a time (s) and its cloth's damping of bending. The velocities of the corners of no
+    /// Copies positions and velocities of each vertex, from those with halo, and where each would
+    /// be after a time (s) and its cloth's damping of bending. The velocities of the corners of no
     /// cloth are of no use. All is copied at once, as it leaves the nearest cache.
     pub(crate) fn copy(
         &self,

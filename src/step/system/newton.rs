@@ -1,23 +1,23 @@
 //! Newton's method on the equations of an implicit substep, where they are to be met rather than
 //! linearised once.
 //!
-//! The residual of velocities u is what the equation of `time_integrator` leaves,
-//! `τ (f(X) − D(X) u + M g) − M (u − v̂)`, which is the right-hand side of the system linearised there.
-//! It is measured by the kinetic energy that it would give to each vertex alone, `√Σ |S r|²/m` in √J,
+//! The residual of velocities u is what the equation of `time_integrator` leaves, `τ (f(X) − D(X) u
+//! + M g) − M (u − v̂)`, which is the right-hand side of the system linearised there. It is
+//! measured by the kinetic energy that it would give to each vertex alone, `√Σ |S r|²/m` in √J,
 //! with S the constrained directions taken out.
 //!
 //! * **Start**: the solution of the first system, taken whole.
-//! * **Step**: the solution p of the system at the last iterate; its whole, or the half, quarter, ...
-//!   down to [`LEAST_SHARE`] of it, the first with a residual smaller than the last one's by
+//! * **Step**: the solution p of the system at the last iterate; its whole, or the half, quarter,
+//!   ... down to [`LEAST_SHARE`] of it, the first with a residual smaller than the last one's by
 //!   [`WORTHWHILE`] times the share, or with one whose power along p, `r·p`, is not below
-//!   -[`OVERSHOT`] times the power at the last iterate. A residual is the slope of an energy, that of
-//!   elastic forces and of what inertia lacks. Where it still points forward along p, or not much
-//!   backward, that energy has become less, though the residual may have grown, as that of cloth that
-//!   buckles does. A share at which a triangle collapses is too large.
-//! * **Stop**: the residual is at most `solver.newton_tolerance` times the larger one of the substep's
-//!   first right-hand side and of gravity alone, which cloth at rest holds against, or negligible. It
-//!   fails when no share serves, or when `solver.newton` systems were solved; unless what is left is
-//!   what rounding makes of forces that hold against gravity ([`ROUNDED`]).
+//!   -[`OVERSHOT`] times the power at the last iterate. A residual is the slope of an energy, that
+//!   of elastic forces and of what inertia lacks. Where it still points forward along p, or not
+//!   much backward, that energy has become less, though the residual may have grown, as that of
+//!   cloth that buckles does. A share at which a triangle collapses is too large.
+//! * **Stop**: the residual is at most `solver.newton_tolerance` times the larger one of the
+//!   substep's first right-hand side and of gravity alone, which cloth at rest holds against, or
+//!   negligible. It fails when no share serves, or when `solver.newton` systems were solved; unless
+//!   what is left is what rounding makes of forces that hold against gravity ([`ROUNDED`]).
 //!
 //! The matrix leaves out how forces turn with their triangles and compression, so that it stays
 //! positive definite. Convergence is linear then, the faster the smaller strains are.
@@ -38,7 +38,8 @@ use crate::step::state::LocalState;
 
 /// The smallest share of a step that is tried.
 const LEAST_SHARE: f64 = 1.0 / 128.0;
-/// How far, as a share of the power at its beginning, a step may go beyond where the energy is least.
+/// How far, as a share of the power at its beginning, a step may go beyond where the energy is
+/// least.
 const OVERSHOT: f64 = 0.5;
 /// By how much, times its share, a step must make the residual smaller.
 const WORTHWHILE: f64 = 1e-4;
@@ -77,7 +78,8 @@ impl Newton<'_> {
     ) -> Result<(), StepError> {
         let (world, tau) = (self.at.world, self.integrator.tau);
         let settings = world.scene().solver;
-        // The first right-hand side: assembled where the substep begins, and not changed by its solve.
+        // The first right-hand side: assembled where the substep begins, and not changed by its
+        // solve.
         let first = self.residual(comm)?.size;
         let gravity = residual_of_gravity(world, tau);
         let allowed = (settings.newton_tolerance * first.max(gravity)).max(negligible(world, tau));
@@ -134,8 +136,8 @@ impl Newton<'_> {
         Ok(())
     }
 
-    /// Takes the largest share of the last solution that makes the residual or the energy smaller, and
-    /// returns the residual then; `None` if none does. Collective.
+    /// Takes the largest share of the last solution that makes the residual or the energy smaller,
+    /// and returns the residual then; `None` if none does. Collective.
     fn search(&mut self, comm: &mut dyn Comm, last: f64) -> Result<Option<f64>, StepError> {
         let begin = self.residual(comm)?.power;
         let mut share = 1.0;
@@ -158,8 +160,8 @@ impl Newton<'_> {
         Ok(None)
     }
 
-    /// Linearises at the present change, and returns its residual; `None` if a triangle has collapsed
-    /// there or it is no number. Collective.
+    /// Linearises at the present change, and returns its residual; `None` if a triangle has
+    /// collapsed there or it is no number. Collective.
     fn look(&mut self, comm: &mut dyn Comm) -> Result<Option<Residual>, StepError> {
         (self.integrator).linearise_at(comm, self.velocities, &self.solver.change)?;
         let tau = self.integrator.tau;
@@ -214,7 +216,8 @@ mod tests {
     use crate::scene::Scene;
     use crate::step::{Simulation, World};
 
-    /// The first right-hand side of a step is then no more than rounding, and nothing can be much smaller.
+    /// The first right-hand side of a step is then no more than rounding, and nothing can be much
+    /// smaller.
     #[test]
     fn cloth_that_comes_to_rest_stays_there() {
         let text = r#"

@@ -61,8 +61,9 @@ impl Solver {
     }
 
     /// Solves for the velocity change of the substep, with forces that act for `tau` (s). It starts
-    /// from the changes of the last two: where contacts act in every other substep the one before the
-    /// last is the nearer one, and smooth motion is on a straight line through both. Collective.
+    /// from the changes of the last two: where contacts act in every other substep the one before
+    /// the last is the nearer one, and smooth motion is on a straight line through both.
+    /// Collective.
     pub(crate) fn solve(
         &mut self,
         comm: &mut dyn Comm,
@@ -83,8 +84,8 @@ impl Solver {
         Ok(outcome)
     }
 
-    /// Solves for the change of a further system, from nothing. A residual of `tolerance.absolute` is
-    /// always good enough. Collective.
+    /// Solves for the change of a further system, from nothing. A residual of `tolerance.absolute`
+    /// is always good enough. Collective.
     pub(crate) fn solve_further(
         &mut self,
         comm: &mut dyn Comm,
@@ -113,8 +114,8 @@ impl Solver {
     }
 }
 
-/// The residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram, or a
-/// share of what gravity does, where that is little, as in short substeps and to small cloth.
+/// The residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram, or
+/// a share of what gravity does, where that is little, as in short substeps and to small cloth.
 pub(crate) fn negligible(world: &World, tau: f64) -> f64 {
     /// In √J.
     const MOST: f64 = 1e-12;

@@ -1,10 +1,10 @@
 //! The triangles that touch a run of rows, and the rows of the matrix that they and bending make.
 //!
 //! Triangles say how their corners are coupled, four or eight at a time ([`couple`]). An entry of
-//! the matrix is written once. Beside the diagonal it is the sum of what the one or two triangles of
-//! an edge say and of bending; on the diagonal it is mass, bending, and all that is coupled to the
-//! vertex, with its sign changed, for elasticity does not resist moving as a whole. Columns of a row
-//! are added up there in ascending global order.
+//! the matrix is written once. Beside the diagonal it is the sum of what the one or two triangles
+//! of an edge say and of bending; on the diagonal it is mass, bending, and all that is coupled to
+//! the vertex, with its sign changed, for elasticity does not resist moving as a whole. Columns of
+//! a row are added up there in ascending global order.
 //!
 //! Rows are written one after the other, each from its first block to its last scalar, though two
 //! rows of a run have the same coupling. Adding it up twice costs less than blocks written here and
@@ -344,8 +344,8 @@ const LINE: usize = 8;
 
 /// The impulses of four triangles.
 const IMPULSES: usize = 12;
-/// The lines of blocks that are prefetched with each impulse. These are all lines, for a row has some
-/// eight blocks, and two triangles.
+/// The lines of blocks that are prefetched with each impulse. These are all lines, for a row has
+/// some eight blocks, and two triangles.
 const ASKED: usize = 2;
 
 /// The axes, with a fourth number that is zero.
@@ -368,7 +368,8 @@ fn times<L: Lanes>(lanes: L, [p, q, r]: [L::Four; 3], number: f64) -> [L::Four; 
     ]
 }
 
-/// The coupling of an edge that one or two triangles make, by columns, with fourth numbers of no use.
+/// The coupling of an edge that one or two triangles make, by columns, with fourth numbers of no
+/// use.
 #[inline(always)]
 fn coupling<L: Lanes>(lanes: L, coupled: &[f64], [one, other]: [u32; 2]) -> [L::Four; 3] {
     let ([a, b, c], [d, e, f]) = (

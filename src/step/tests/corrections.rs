@@ -1,4 +1,5 @@
-//! What corrections put right, on whole scenes: cloth that falls on cloth on a floor, that bodies push together, that is thrown on its pins.
+//! What corrections put right, on whole scenes: cloth that falls on cloth on a floor, that bodies
+//! push together, that is thrown on its pins.
 
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
@@ -7,7 +8,8 @@ use super::{Simulation, World};
 use crate::collide::audit::crossings;
 use crate::scene::Scene;
 
-/// What is the worst of all steps of a scene: speed in m/s, principal strain; and the crossing pairs at the end.
+/// The worst of all steps of a scene: speed in m/s, principal strain; and the crossing
+/// pairs at the end.
 fn worst(text: &str, steps: u32) -> (f64, f64, usize) {
     let world = World::build(&Scene::parse(text, None, &[]).unwrap()).unwrap();
     let mut comm = Solo::new();
@@ -35,7 +37,8 @@ const FLOOR: &str = r#"
     friction = 0.3
 "#;
 
-/// It falls further in a step than a layer is thick: what is foreseen is that it comes to the floor.
+/// It falls further in a step than a layer is thick: what is foreseen is that it comes to the
+/// floor.
 #[test]
 fn a_layer_that_falls_on_one_on_the_floor_lies_down_on_it() {
     for height in [0.06, 0.11] {

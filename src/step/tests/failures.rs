@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// On several ranks the next step's system is there when a step ends; whoever changes the state then, or looks at another system, gets
-/// what one rank gets, which assembles it later.
+/// On several ranks the next step's system is there when a step ends; whoever changes the state
+/// then, or looks at another system, gets what one rank gets, which assembles it later.
 #[test]
 fn a_system_that_was_assembled_ahead_is_given_up_with_its_state() {
     let world = world(&drape());

@@ -105,7 +105,8 @@ fn drape() -> String {
 /// Bits of positions and velocities, and what a test must not miss.
 type Bits = (Vec<u64>, Vec<u64>, Seen);
 
-/// How often there was something: what every rank counts alike, whether bodies pushed at all, and rows that pushed on all ranks.
+/// How often there was something: what every rank counts alike, whether bodies pushed at all, and
+/// rows that pushed on all ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Seen {
     halvings: u32,
@@ -134,7 +135,8 @@ fn take(s: &mut Simulation<'_>, steps: u32, comm: &mut dyn Comm) -> Seen {
     seen
 }
 
-/// A way to integrate: what it adds to [`drape`], and so many steps until there is contact of every kind.
+/// A way to integrate: what it adds to [`drape`], and so many steps until there is contact of every
+/// kind.
 struct Way {
     name: &'static str,
     time: &'static str,

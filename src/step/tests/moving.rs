@@ -9,7 +9,8 @@ use super::run;
 use super::{Simulation, World};
 use crate::scene::Scene;
 
-/// A sheet of 0.3 m by 0.3 m, 12 by 12 vertices, with extra lines in the cloth's table and at the end.
+/// A sheet of 0.3 m by 0.3 m, 12 by 12 vertices, with extra lines in the cloth's table and at the
+/// end.
 fn world(cloth: &str, rest: &str) -> World {
     let text = format!(
         r#"
@@ -37,7 +38,8 @@ fn deepest(world: &World, s: &Simulation<'_>) -> f64 {
     depths.fold(f64::MIN, f64::max)
 }
 
-/// Angle in degrees by which the cloth has turned about z, on the average, and how far it has turned unevenly.
+/// Angle in degrees by which the cloth has turned about z, on the average, and how far it has
+/// turned unevenly.
 fn turned(from: &[DVec3], to: &[DVec3]) -> (f64, f64) {
     let angles = from.iter().zip(to).map(|(a, b)| {
         let (sine, cosine) = (a.x * b.y - a.y * b.x, a.x * b.x + a.y * b.y);
@@ -51,7 +53,8 @@ fn turned(from: &[DVec3], to: &[DVec3]) -> (f64, f64) {
 
 const ROUND: &str = "motion = { repeat = true, keyframes = [{ time = 0 }, { time = \"6 s\", turn = [0, 0, \"360 deg\"] }] }";
 
-/// Friction takes the cloth along at 60° a second, on triangles and on a formula; without friction it stays.
+/// Friction takes the cloth along at 60° a second, on triangles and on a formula; without friction
+/// it stays.
 #[test]
 fn a_turntable_takes_cloth_along_by_friction() {
     for (surface, friction) in [("triangles", 0.8), ("analytic", 0.8), ("triangles", 0.0)] {
@@ -197,8 +200,8 @@ fn a_run_goes_on_amid_a_motion_on_other_ranks_to_the_same_bits() {
     ends_the_same(&curtain(), 90, 57);
 }
 
-/// So many steps on three ranks, from the beginning and from the state that one rank has after some of them, end with the bits of that one. How many
-/// vertices bodies held on it, in all steps.
+/// Checks that steps on three ranks, from the beginning and from the state that one rank has after
+/// some of them, end with the bits of that one. How many vertices bodies held on it, in all steps.
 pub(crate) fn ends_the_same(world: &World, steps: u64, restart: u64) -> u64 {
     let options = ScopeOptions::default();
     let mut comm = Solo::new();

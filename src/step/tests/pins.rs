@@ -10,7 +10,8 @@ use super::{Simulation, World};
 use crate::collide::BodyMotion;
 use crate::scene::Scene;
 
-/// A sheet of 0.3 m by 0.3 m in the plane of x and y, 12 by 12 vertices, that steps of 0.4 ms are short enough for.
+/// A sheet of 0.3 m by 0.3 m in the plane of x and y, 12 by 12 vertices, that steps of 0.4 ms are
+/// short enough for.
 fn scene(time: &str, cloth: &str, rest: &str) -> Scene {
     let material = "density = 0.15, stretch = 300, bending = 1e-5, damping_stiffness = \"1 ms\"";
     let cloth =
@@ -43,8 +44,8 @@ fn apart(a: &Simulation<'_>, b: &Simulation<'_>, by: DVec3) -> f64 {
     both.fold(0.0, |most, (a, b)| most.max((*a - *b - by).length()))
 }
 
-/// The equivalence principle, to which implicit Euler keeps exactly: pins that fall with acceleration a take a sheet along as if
-/// gravity were g − a.
+/// The equivalence principle, to which implicit Euler keeps exactly: pins that fall with
+/// acceleration a take a sheet along as if gravity were g − a.
 #[test]
 fn what_accelerating_pins_carry_feels_it_as_gravity() {
     let (h, a) = (0.004, DVec3::new(3.0, -2.0, 4.0));
@@ -72,7 +73,8 @@ fn what_accelerating_pins_carry_feels_it_as_gravity() {
     assert!(off < 1e-8, "{off}");
 }
 
-/// Galileo's relativity, for every integrator: pins and rails that move evenly are as good as pins and rails at rest.
+/// Galileo's relativity, for every integrator: pins and rails that move evenly are as good as pins
+/// and rails at rest.
 #[test]
 fn pins_at_an_even_velocity_are_pins_at_rest() {
     let velocity = DVec3::new(2.0, -1.0, 0.5);
@@ -97,8 +99,8 @@ fn pins_at_an_even_velocity_are_pins_at_rest() {
     }
 }
 
-/// A sheet whose vertices are all beads falls as a bead does: gᵣ = (g·d) d along a rail, g − (g·n) n in a plane. The starting velocity is
-/// what the rail leaves of it.
+/// A sheet whose vertices are all beads falls as a bead does: gᵣ = (g·d) d along a rail, g − (g·n)
+/// n in a plane. The starting velocity is what the rail leaves of it.
 #[test]
 fn beads_slide_as_on_an_inclined_plane() {
     let direction = DVec3::new(1.0, 2.0, -3.0).normalize();
@@ -125,8 +127,8 @@ fn beads_slide_as_on_an_inclined_plane() {
     }
 }
 
-/// A sheet that hangs in its own plane is its own mirror image: half of it, whose border can only slide along the plane of symmetry, moves as
-/// half of all of it.
+/// A sheet that hangs in its own plane is its own mirror image: half of it, whose border can only
+/// slide along the plane of symmetry, moves as half of all of it.
 #[test]
 fn half_a_sheet_on_a_plane_of_symmetry_moves_as_half_of_a_whole_one() {
     let half_of = |grid: &str, pins: &str| {
@@ -156,7 +158,8 @@ fn half_a_sheet_on_a_plane_of_symmetry_moves_as_half_of_a_whole_one() {
 const MOTION: &str = "motion = { interpolation = \"smooth\", center = [0.1, 0.2, 0], keyframes = [{ time = 0.01 }, { time = 0.13, \
      translation = [0.05, 0.02, -0.03], turn = [0, 0, \"40 deg\"] }, { time = 0.2, turn = [\"20 deg\", 0, \"10 deg\"] }] }";
 
-/// However it is integrated, and where steps are cut, what is held ends every part where its pin does; what slides is on its rail.
+/// However it is integrated, and where steps are cut, what is held ends every substep where its pin
+/// does; what slides is on its rail.
 #[test]
 fn vertices_are_where_their_pins_are() {
     for (integrator, step) in INTEGRATORS {

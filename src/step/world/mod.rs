@@ -22,8 +22,8 @@ use crate::physics::{ClothModel, PhysicsError};
 use crate::scene::{Cloth, Culling, Held, Pin, Preconditioner, Scene, Surface};
 use crate::solve::aggregate_options;
 
-/// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to the
-/// motion that a step starts with.
+/// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
+/// the motion that a step starts with.
 const MARGIN: f64 = 0.5;
 
 /// Why a scene cannot be simulated.
@@ -235,8 +235,8 @@ impl World {
         })
     }
 
-    /// How many patches the cloth of a scene is cut into, as many as there can be ranks. The world is not
-    /// built for it.
+    /// How many patches the cloth of a scene is cut into, as many as there can be ranks. The world
+    /// is not built for it.
     ///
     /// # Errors
     /// A mesh is bad, or too small for as many patches as the scene wants.
@@ -357,7 +357,8 @@ impl World {
         }
     }
 
-    /// The SHA-256 of all meshes and start velocities in hexadecimal: the scene's text only names them.
+    /// The SHA-256 of all meshes and start velocities in hexadecimal: the scene's text only names
+    /// them.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hasher = Sha256::new();
@@ -404,8 +405,8 @@ impl World {
         names.zip(audited).collect()
     }
 
-    /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this time,
-    /// for positions of the cloth's vertices in m, in the numbering of the patch tree.
+    /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this
+    /// time, for positions of the cloth's vertices in m, in the numbering of the patch tree.
     #[must_use]
     pub fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
         let cloth = Skin::new(x, self.model.triangles());
@@ -445,7 +446,8 @@ impl World {
         depths.fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Values in the order of the scene's own vertices, from one per vertex of the tree's numbering.
+    /// Values in the order of the scene's own vertices, from one per vertex of the tree's
+    /// numbering.
     #[must_use]
     pub fn original_order<T: Copy>(&self, values: &[T]) -> Vec<T> {
         self.tree
@@ -456,8 +458,8 @@ impl World {
     }
 }
 
-/// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors, its
-/// row's blocks of 76 bytes and its scalars of 12.
+/// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors,
+/// its row's blocks of 76 bytes and its scalars of 12.
 fn work(vertices: usize, near: &[[u32; 2]], far: &[[u32; 2]]) -> Vec<u32> {
     const VECTORS: u32 = 21;
     const BLOCK: u32 = 5;

@@ -2,13 +2,13 @@
 //!
 //! A pin takes away all directions of its vertices, or the two across a rail, or the one across a
 //! plane; rails and planes turn with the pin. In the directions that it holds, a vertex ends each
-//! substep where the pin has taken the place at which it started. Its velocity is the way there over
-//! the length of the substep. So nothing adds up, and neither cut steps nor runs that go on from a
-//! checkpoint need to know of earlier substeps. What is fixed for good keeps its place by having no
-//! velocity.
+//! substep where the pin has taken the place at which it started. Its velocity is the way there
+//! over the length of the substep. So nothing adds up, and neither cut steps nor runs that go on
+//! from a checkpoint need to know of earlier substeps. What is fixed for good keeps its place by
+//! having no velocity.
 //!
-//! These are the constraints with prescribed values of [BW98 §5]. Bodies leave fixed vertices alone,
-//! and push sliding ones by the impulses of `corrections` only.
+//! These are the constraints with prescribed values of [BW98 §5]. Bodies leave fixed vertices
+//! alone, and push sliding ones by the impulses of `corrections` only.
 //!
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
 
@@ -72,8 +72,8 @@ impl Pins {
         &self.pinned[before(vertices.start)..before(vertices.end)]
     }
 
-    /// Finds the motions of pins in a substep that ends at this time in s. `prescribed` is empty, or
-    /// has their motions in another substep.
+    /// Finds the motions of pins in a substep that ends at this time in s. `prescribed` is empty,
+    /// or has their motions in another substep.
     pub(crate) fn place(&self, end: f64, prescribed: &mut Vec<PrescribedMotion>) {
         if prescribed.len() == self.pins.len() && self.pins.iter().all(Kind::is_fixed) {
             return;
@@ -104,8 +104,8 @@ impl PrescribedMotion {
         self.to.is_none()
     }
 
-    /// The velocity in m/s, in a substep of `dt` s that begins with the vertex at `x`, of a vertex that
-    /// started at `start` (m), in the directions that are held.
+    /// The velocity in m/s, in a substep of `dt` s that begins with the vertex at `x`, of a vertex
+    /// that started at `start` (m), in the directions that are held.
     pub(crate) fn velocity(&self, start: DVec3, x: DVec3, dt: f64) -> DVec3 {
         self.to.map_or(DVec3::ZERO, |to| {
             let way = to.apply(start) - x;

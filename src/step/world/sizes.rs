@@ -114,7 +114,8 @@ impl World {
         told
     }
 
-    /// Values of the vertices of a cloth, in the order of its own mesh, from those of all in the numbering of the patch tree.
+    /// Values of the vertices of a cloth, in the order of its own mesh, from those of all in the
+    /// numbering of the patch tree.
     fn of_cloth<'v, T: Copy>(
         &'v self,
         cloth: usize,

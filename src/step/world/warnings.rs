@@ -1,4 +1,5 @@
-//! What of a scene is allowed, and yet likely to be a mistake: told where a run starts, at its end, and by `weft check`.
+//! Warnings of what a scene may say, and which is yet likely to be a mistake: told where a run
+//! starts, at its end, and by `weft check`.
 
 use super::World;
 use crate::mesh::Pieces;
@@ -61,7 +62,7 @@ impl World {
         })
     }
 
-    /// Of each cloth into how many pieces it falls, and how many of its vertices coincide.
+    /// How many pieces each cloth falls into, and how many of its vertices coincide.
     #[must_use]
     pub fn pieces(&self) -> Vec<Pieces> {
         let model = self.model();
@@ -88,7 +89,8 @@ impl World {
             .collect()
     }
 
-    /// Cloth whose stiffest motion is too fast for the steps of an integrator with explicit elasticity.
+    /// Cloth whose stiffest motion is too fast for the steps of an integrator with explicit
+    /// elasticity.
     fn unstable_cloths(&self) -> Vec<String> {
         let (integrator, step) = (self.scene().solver.integrator, self.scene().time.step);
         if integrator.is_implicit() {
@@ -113,8 +115,9 @@ impl World {
     }
 }
 
-/// The longest stable step in s of a motion of frequency ω and stiffness-proportional damping β. Of `"central"` it is 2/ω, whatever the damping;
-/// the damping of `"newmark"` is implicit where positions are moved: `h²ω² < 4 + 2 h β ω²`.
+/// The longest stable step in s of a motion of frequency ω and stiffness-proportional damping β. Of
+/// `"central"` it is 2/ω, whatever the damping; the damping of `"newmark"` is implicit where
+/// positions are moved: `h²ω² < 4 + 2 h β ω²`.
 fn longest_step(integrator: Integrator, stiffest: Stiffest) -> f64 {
     let undamped = 2.0 / stiffest.frequency;
     match integrator {
@@ -170,7 +173,8 @@ mod tests {
             .fold(0.0, f64::max)
     }
 
-    /// 8 D r²/a⁴ for each spring of a grid of squares, to 2 % of its borders: against what finite elements bear, it is small at 20 mm and all at 5 mm.
+    /// The stiffness is 8 D r²/a⁴ for each spring of a grid of squares, to 2 % of its borders:
+    /// against what finite elements bear, it is small at 20 mm and all at 5 mm.
     #[test]
     fn springs_that_keep_fine_cloth_from_stretching_are_told() {
         let of = |cells: usize, bending: &str| {

@@ -212,8 +212,8 @@ fn a_stack_of_layers_comes_to_rest() {
     assert!(impulses.pushing().all(|pushing| pushing));
 }
 
-/// Without momentum it takes rounds as the square of the height: after these, the top of the taller one would not have
-/// heard of the bottom.
+/// Without momentum it takes rounds as the square of the height: after these, the top of the taller
+/// one would not have heard of the bottom.
 #[test]
 fn stacks_come_to_rest_in_rounds_as_their_height() {
     for height in [16, 64] {
