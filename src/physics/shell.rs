@@ -150,8 +150,8 @@ impl Element<6> for Shell {
         let [p, q, r] = self
             .coupling
             .map(|by| turn(0) * by[0] + turn(1) * by[1] + turn(2) * by[2]);
-        for column in 0..6 {
-            let [a, b, c] = [0, 1, 2].map(|edge| modes[edge][column]);
+        let columns = modes[0].iter().zip(&modes[1]).zip(&modes[2]);
+        for (column, ((&a, &b), &c)) in columns.enumerate() {
             add(column, outer(p, a) + outer(q, b) + outer(r, c));
         }
         at.state.pull(at.moments, row)

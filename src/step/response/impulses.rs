@@ -6,7 +6,7 @@
 //! Constraints come in the order of their features, and a vertex's owner holds all its constraints:
 //! its sums have one order on any number of ranks. Velocities of vertices owned elsewhere are
 //! refreshed between rounds by `constraint_exchange`. Threads of a rank share the vertices in the
-//! same way (`constraint_graph`).
+//! same way (`graph_part`).
 
 use std::ops::Range;
 

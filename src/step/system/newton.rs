@@ -1,8 +1,8 @@
 //! Newton's method on the equations of an implicit substep, where they are to be met rather than
 //! linearised once.
 //!
-//! The residual of velocities u is what the equation of `time_integrator` leaves, `τ (f(X) − D(X) u
-//! + M g) − M (u − v̂)`, which is the right-hand side of the system linearised there. It is
+//! The residual of velocities u is what the equation of `time_integrator` leaves, which is the
+//! right-hand side of the system linearised there: `τ (f(X) − D(X) u + M g) − M (u − v̂)`. It is
 //! measured by the kinetic energy that it would give to each vertex alone, `√Σ |S r|²/m` in √J,
 //! with S the constrained directions taken out.
 //!

@@ -1,103 +1,41 @@
 //! Everything about a scene that does not change: built once, the same on every rank.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `start` | cloth as a scene starts it |
+//! | `prescribed_motion` | vertices that pins hold |
+//! | `patch_triangles` | which triangles touch which patch |
+//! | `sizes`, `warnings` | how large things are, and what is likely a mistake |
+//! | `error` | why a scene cannot be simulated |
 
+mod error;
 mod patch_triangles;
 pub(super) mod prescribed_motion;
 mod sizes;
+mod start;
 mod warnings;
 
 use glam::DVec3;
 use sha2::{Digest as _, Sha256};
-use thiserror::Error;
-use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
+use weft_partition::{Aggregates, Graph, PatchOptions, PatchTree};
 use weft_runtime::wire::hex;
 
+pub use self::error::WorldError;
 use self::patch_triangles::PatchTriangles;
 use self::prescribed_motion::{Pinned, Pins};
+use self::start::{BodiesAtStart, check_crossings, check_start, pins_of_vertices, start_velocity};
 use super::error::Named;
-use crate::collide::audit::{Audited, Met, Skin, crossings};
+use crate::collide::audit::{Audited, Met, Skin};
 use crate::collide::body::{Analytic, BodySurface};
 use crate::collide::{Body, BodyMotion, ClothSurface, Geometry, Solid};
-use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
-use crate::physics::{ClothModel, PhysicsError};
-use crate::scene::{Cloth, Culling, Held, Pin, Preconditioner, Scene, Surface};
+use crate::mesh::{TriMesh, build_body, build_cloth, warp};
+use crate::physics::ClothModel;
+use crate::scene::{Culling, Preconditioner, Scene, Surface};
 use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
 /// the motion that a step starts with.
 const MARGIN: f64 = 0.5;
-
-/// Why a scene cannot be simulated.
-#[derive(Debug, Error)]
-pub enum WorldError {
-    /// A mesh is bad.
-    #[error(transparent)]
-    Mesh(#[from] MeshError),
-    /// A cloth has no physics.
-    #[error(transparent)]
-    Physics(#[from] PhysicsError),
-    /// The mesh cannot be cut.
-    #[error(transparent)]
-    Partition(#[from] PartitionError),
-    /// A pin holds nothing.
-    #[error("pin {pin} of cloth `{cloth}` holds no vertex; move its box over the cloth")]
-    EmptyPin {
-        /// The cloth's name.
-        cloth: String,
-        /// The pin's place in the list, from 0.
-        pin: usize,
-    },
-    /// A vertex cannot do what two pins want.
-    #[error(
-        "pins {pins:?} of cloth `{cloth}` both hold vertex {vertex}, and differ; move one of their boxes, or have both slide and move alike"
-    )]
-    PinsDiffer {
-        /// The cloth's name.
-        cloth: String,
-        /// The places of both in the list, from 0.
-        pins: [usize; 2],
-        /// The vertex's index in that cloth's mesh.
-        vertex: usize,
-    },
-    /// Cloth starts where a body is.
-    #[error(
-        "vertex {vertex} of cloth `{cloth}` starts {depth:.4} m inside body `{body}`; move one of them"
-    )]
-    StartsInside {
-        /// The cloth's name.
-        cloth: String,
-        /// The vertex's index in that cloth's mesh.
-        vertex: usize,
-        /// The body's name.
-        body: String,
-        /// How deep it is, in m.
-        depth: f64,
-    },
-    /// Cloth and a body start through each other's faces.
-    #[error(
-        "cloth `{cloth}` starts across the surface of body `{body}`: {pairs} pairs of an edge and a triangle cross; move one of them"
-    )]
-    StartsAcross {
-        /// The cloth's name.
-        cloth: String,
-        /// The body's name.
-        body: String,
-        /// How many pairs cross.
-        pairs: usize,
-    },
-    /// Cloth starts where cloth is.
-    #[error(
-        "an edge of cloth `{edge}` and a triangle of cloth `{triangle}` cross at the start, and {others} \
-         other pairs; move them apart, or set contact.self_collision = false"
-    )]
-    StartsCrossing {
-        /// The name of the cloth whose edge it is.
-        edge: String,
-        /// The name of the cloth whose triangle it is.
-        triangle: String,
-        /// How many other pairs cross.
-        others: usize,
-    },
-}
 
 /// The cloths and bodies of a scene, cut into patches; vertices are numbered as in the patch tree.
 #[derive(Debug)]
@@ -473,49 +411,6 @@ fn work(vertices: usize, near: &[[u32; 2]], far: &[[u32; 2]]) -> Vec<u32> {
     work
 }
 
-/// Finds the pin that holds each vertex.
-fn pins_of_vertices(mesh: &TriMesh, cloth: &Cloth) -> Result<Vec<Option<usize>>, WorldError> {
-    let mut pin_of: Vec<Option<usize>> = vec![None; mesh.positions.len()];
-    for (index, pin) in cloth.pins.iter().enumerate() {
-        let held: Vec<usize> = match pin.held {
-            Held::Nearest(point) => {
-                let nearest = (0..pin_of.len()).min_by(|&a, &b| {
-                    let distance = |v: usize| mesh.positions[v].distance_squared(point);
-                    distance(a).total_cmp(&distance(b))
-                });
-                nearest.into_iter().collect()
-            }
-            Held::Box { min, max } => (mesh.positions.iter().enumerate())
-                .filter(|(_, p)| p.cmpge(min).all() && p.cmple(max).all())
-                .map(|(vertex, _)| vertex)
-                .collect(),
-        };
-        if held.is_empty() {
-            return Err(WorldError::EmptyPin {
-                cloth: cloth.name.clone(),
-                pin: index,
-            });
-        }
-        for vertex in held {
-            let first = *pin_of[vertex].get_or_insert(index);
-            if !cloth.pins[first].does_as(pin) {
-                return Err(WorldError::PinsDiffer {
-                    cloth: cloth.name.clone(),
-                    pins: [first, index],
-                    vertex,
-                });
-            }
-        }
-    }
-    Ok(pin_of)
-}
-
-/// The velocity in m/s with which a vertex starts that a pin holds, of cloth that starts with some.
-fn start_velocity(pin: &Pin, of_cloth: DVec3) -> DVec3 {
-    let free = pin.slide.free();
-    free * (of_cloth - pin.velocity) + pin.velocity
-}
-
 /// A body's mesh at a time in s.
 fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh {
     let pose = motion.at(time);
@@ -527,70 +422,6 @@ fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh {
 /// A mesh as audits see it.
 fn skin(mesh: &TriMesh) -> Skin<'_> {
     Skin::new(&mesh.positions, &mesh.triangles)
-}
-
-/// The bodies of a scene at time 0.
-struct BodiesAtStart<'a> {
-    solids: &'a [Solid],
-    motions: &'a [BodyMotion],
-    skins: &'a [Skin<'a>],
-}
-
-/// Refuses cloth that starts inside a body, or across its surface.
-fn check_start(
-    scene: &Scene,
-    bodies: &BodiesAtStart<'_>,
-    cloth: &str,
-    mesh: &TriMesh,
-) -> Result<(), WorldError> {
-    let placed = (bodies.solids.iter())
-        .zip(bodies.motions)
-        .map(|(solid, motion)| (solid, motion.at(0.0)));
-    for (body, (solid, pose)) in scene.bodies.iter().zip(placed) {
-        for (vertex, &p) in mesh.positions.iter().enumerate() {
-            let depth = solid.depth(pose.undo(p));
-            if depth > 0.0 {
-                return Err(WorldError::StartsInside {
-                    cloth: cloth.to_owned(),
-                    vertex,
-                    body: body.name.clone(),
-                    depth,
-                });
-            }
-        }
-    }
-    let own = skin(mesh);
-    for (body, other) in scene.bodies.iter().zip(bodies.skins) {
-        let pairs = match body.surface {
-            Surface::Triangles { .. } => own.crossings_with(other).pairs(),
-            Surface::Analytic => 0,
-        };
-        if pairs > 0 {
-            return Err(WorldError::StartsAcross {
-                cloth: cloth.to_owned(),
-                body: body.name.clone(),
-                pairs,
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Refuses cloths that start crossing each other or themselves.
-fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> {
-    let found = crossings(model.rest(), model.triangles());
-    let Some(&(edge, triangle)) = found.first() else {
-        return Ok(());
-    };
-    let name = |vertex: u32| {
-        let cloth = model.cloth_of_vertex()[vertex as usize] as usize;
-        scene.cloths[cloth].name.clone()
-    };
-    Err(WorldError::StartsCrossing {
-        edge: name(edge[0]),
-        triangle: name(model.triangles()[triangle as usize][0]),
-        others: found.len() - 1,
-    })
 }
 
 /// How a scene wants its cloth to be cut.
