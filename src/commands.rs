@@ -15,7 +15,7 @@ use weftwork::output::{FrameAudit, write_system, write_whole};
 use weftwork::run::{FEATURES, RunError, read_state, uneven};
 use weftwork::scene::built_in::BUILT_IN;
 use weftwork::scene::{Scene, SceneError};
-use weftwork::step::{Simulation, State, StepError, World};
+use weftwork::step::{SavedState, Simulation, StepError, World};
 
 use crate::cli::{PartitionArguments, ReportArguments};
 #[cfg(feature = "mpi")]
@@ -25,7 +25,7 @@ use crate::{Failure, say, tell};
 pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
     let world = build(&scene)?;
-    for warning in scene.idle_keys().into_iter().chain(world.cautions()) {
+    for warning in scene.idle_keys().into_iter().chain(world.warnings()) {
         tell("warning: ", warning);
     }
     if let Some(note) = scene.time.overshoot() {
@@ -152,7 +152,7 @@ fn build(scene: &Scene) -> Result<World, Failure> {
 }
 
 /// The state in a checkpoint, if one is named.
-fn state_of(world: &World, checkpoint: Option<&Path>) -> Result<Option<State>, Failure> {
+fn state_of(world: &World, checkpoint: Option<&Path>) -> Result<Option<SavedState>, Failure> {
     let Some(path) = checkpoint else {
         return Ok(None);
     };

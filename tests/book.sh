@@ -16,8 +16,8 @@ fail() {
 }
 
 cp -r docs/src "$work/book"
-(cd "$work/book" && find images exams -type f | sort) >"$work/pictures"
-rm -r "$work/book/images/"* "$work/book/exams/"*
+(cd "$work/book" && find images validation -type f | sort) >"$work/pictures"
+rm -r "$work/book/images/"* "$work/book/validation/"*
 for page in "$work"/book/*.md; do
     awk '/^<!-- end -->$/ { on = 0 } !on; /^<!-- table .* -->$/ { on = 1 }' "$page" >"$work/page"
     [ "$(grep -c '^<!-- table .* -->$' "$page")" = "$(grep -c '^<!-- end -->$' "$page")" ] || fail "$page: a table without end"
@@ -60,7 +60,7 @@ not_made=$(sed -n '/^NOT MADE/,$p' "$work/said")
 while read -r picture; do
     [ -s "$work/book/$picture" ] || [[ $not_made == *" $picture"* ]] || fail "no stage makes docs/src/$picture"
 done <"$work/pictures"
-(cd "$work/book" && find images exams -type f | sort) | comm -13 "$work/pictures" - >"$work/new"
+(cd "$work/book" && find images validation -type f | sort) | comm -13 "$work/pictures" - >"$work/new"
 [ ! -s "$work/new" ] || fail "docs/src lacks: $(cat "$work/new")"
 for page in "$work"/book/*.md; do
     awk '

@@ -15,14 +15,14 @@ usage() { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
 
 # The last builds a program of its own, with MPI.
-stages=(drape finer million sheet replay exams pictures report cores mpirun)
+stages=(drape finer million sheet replay validation pictures report cores mpirun)
 declare -A takes=(
     [drape]="3 minutes: both scenes of the 2006 paper recorded, and studied on cores of today and of 2006"
     [finer]="5 minutes and 1 GB: drape-floor with 40,000 and 100,000 vertices (after drape)"
     [million]="1 minute and 1 GB: 128 drape-floors side by side on 4,096 ranks (after drape)"
     [sheet]="half a minute: the solve of a sheet of 100,000 vertices"
     [replay]="1 minute: replays against runs that are simulated whole, and against runs in virtual time"
-    [exams]="10 seconds, and some minutes for building: the pictures of all exams; needs cargo"
+    [validation]="10 seconds, and some minutes for building: the pictures of all validation cases; needs cargo"
     [pictures]="1 minute: drape-floor to its end, and the parts of a shirt"
     [report]="half a minute: a scene under two policies, and its report; needs chromium, chromedriver and curl for pictures of it"
     [cores]="5 minutes: drape-floor under mpirun on 1 to 16 cores; needs these, and WEFT built with --features mpi"
@@ -207,17 +207,17 @@ stage_replay() {
     table_virtual "${at%..*}" | fill virtual
 }
 
-stage_exams() {
+stage_validation() {
     local lacking
     lacking=$(lacks cargo)
     if [ -n "$lacking" ]; then
-        skip "exams/*" "no $lacking"
+        skip "validation/*" "no $lacking"
         return
     fi
     # The table is written last.
-    [ -e "$out/exams/found.md" ] || cargo run --quiet "${profile[@]}" --example exams -- "$out/exams"
-    mkdir -p "$book/exams"
-    cp "$out/exams/"* "$book/exams"
+    [ -e "$out/validation/found.md" ] || cargo run --quiet "${profile[@]}" --example validation -- "$out/validation"
+    mkdir -p "$book/validation"
+    cp "$out/validation/"* "$book/validation"
 }
 
 stage_pictures() {

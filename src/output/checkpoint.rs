@@ -30,8 +30,7 @@ use weft_io::open_regular;
 use super::plain::open_plain;
 use super::{HistoryMark, OutputError, RunDirectory};
 use crate::build_identity::BuildIdentity;
-use crate::step::body_response::VertexState;
-use crate::step::{Past, State};
+use crate::step::{Past, SavedState, VertexState};
 
 const MAGIC: [u8; 8] = *b"WEFTCKPT";
 /// The layout without a past, and the one with it.
@@ -55,7 +54,7 @@ pub struct Checkpoint {
     /// What it is a state of.
     pub header: Header,
     /// The state.
-    pub state: State,
+    pub state: SavedState,
 }
 
 /// What a checkpoint says of itself.
@@ -93,9 +92,9 @@ pub struct Header {
     /// The most by which one was larger than what its cloth bears, of any step so far; earlier programs do not say.
     #[serde(default)]
     pub beyond_limit: Option<f64>,
-    /// [`State::stride`].
-    #[serde(default)]
-    pub stride: [u32; 2],
+    /// [`SavedState::substep`].
+    #[serde(default, rename = "stride")]
+    pub substep: [u32; 2],
     /// [`Past::length`] in s; in layout 4 only.
     #[serde(default)]
     pub past_s: Option<f64>,
@@ -137,7 +136,7 @@ impl Checkpoint {
         let past = self.state.past.as_ref();
         if !(self.state.is_of(vertices as usize)
             && self.state.step == self.header.step
-            && self.state.stride == self.header.stride
+            && self.state.substep == self.header.substep
             && past.map(|past| past.length) == self.header.past_s)
         {
             let what = "the state is not of the header's vertices and step";
@@ -288,13 +287,13 @@ impl Checkpoint {
         });
         let contacts = flags.iter().map(|&flags| from_flags(flags));
         let contacts: Option<Vec<VertexState>> = contacts.collect();
-        let state = State {
+        let state = SavedState {
             step: header.step,
             positions: vectors(positions),
             velocities: vectors(velocities),
             changes: [changes, changes_before].map(vectors),
             contacts: contacts.ok_or_else(|| damaged("it has unknown contacts".to_owned()))?,
-            stride: header.stride,
+            substep: header.substep,
             past,
         };
         let [last, before] = &state.changes;
@@ -486,16 +485,16 @@ mod tests {
                 deepest_m: Some(-1e-4),
                 strain: 0.01,
                 beyond_limit: Some(0.0),
-                stride: [2, 1],
+                substep: [2, 1],
                 past_s: None,
             },
-            state: State {
+            state: SavedState {
                 step,
                 positions: vectors(1.0),
                 velocities: vectors(2.0),
                 changes: [vectors(3.0), vectors(3.5)],
                 contacts: vec![contact(5), contact(2)],
-                stride: [2, 1],
+                substep: [2, 1],
                 past: None,
             },
         }

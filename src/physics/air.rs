@@ -1,16 +1,19 @@
 //! Drag of the air on a triangle.
 //!
-//! With `w` the triangle's velocity relative to the air, `n` its normal and `A` its area, each as it is,
-//! `F = −½ ρ A (Cₙ |w·n| (w·n) n + Cₜ |wₜ| wₜ)`, the second with the part of `w` in the triangle's plane: drag
-//! as of a plate, quadratic in the speed (e.g. Hoerner, Fluid-Dynamic Drag, ch. 3). A third acts on each corner.
+//! With `w` the triangle's velocity relative to the air, `n` its normal and `A` its area, each as
+//! it is, `F = −½ ρ A (Cₙ |w·n| (w·n) n + Cₜ |wₜ| wₜ)`, the second with the part of `w` in the
+//! triangle's plane: drag as of a plate, quadratic in the speed (e.g. Hoerner, Fluid-Dynamic Drag,
+//! ch. 3). A third acts on each corner.
 //!
 //! It is made implicit with the speeds `|w·n|` and `|wₜ|` of the step's beginning: `F = −B w` with
-//! `B = ½ ρ A (Cₙ |w·n| n nᵀ + Cₜ |wₜ| (I − n nᵀ))`, symmetric and positive semidefinite. So is what it adds
-//! to the system, a ninth of `B` for each pair of corners. Air can then stop cloth within a step and not
-//! throw it back, however long the step; at constant speed the force is exact.
+//! `B = ½ ρ A (Cₙ |w·n| n nᵀ + Cₜ |wₜ| (I − n nᵀ))`, symmetric and positive semidefinite. So is
+//! what it adds to the system, a ninth of `B` for each pair of corners. Air can then stop cloth
+//! within a step and not throw it back, however long the step; at constant speed the force is
+//! exact.
 
 use glam::{DMat3, DVec3};
 
+use super::element::{Corners, Element, Times};
 use super::membrane::outer;
 
 /// The air around the cloth.
@@ -32,8 +35,8 @@ pub struct Drag {
 }
 
 impl Air {
-    /// Drag on a triangle with corners at `x` (m) that move with `v` (m/s); `coefficients` are those of
-    /// motion along the normal and in the plane.
+    /// Drag on a triangle with corners at `x` (m) that move with `v` (m/s); `coefficients` are
+    /// those of motion along the normal and in the plane.
     #[must_use]
     pub fn drag(&self, x: [DVec3; 3], v: [DVec3; 3], coefficients: [f64; 2]) -> Drag {
         let doubled = (x[1] - x[0]).cross(x[2] - x[0]);
@@ -52,6 +55,42 @@ impl Air {
             force: -(resistance * relative),
             resistance,
         }
+    }
+}
+
+/// A triangle that the air drags at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panel<'a> {
+    pub(crate) air: &'a Air,
+    /// The coefficients of motion along the normal and in the plane.
+    pub(crate) coefficients: [f64; 2],
+}
+
+/// A panel as a system has it.
+#[derive(Debug)]
+pub(crate) struct LinearisedPanel {
+    block: DMat3,
+    impulse: DVec3,
+}
+
+impl Element<3> for Panel<'_> {
+    type Linearised = LinearisedPanel;
+
+    #[inline]
+    fn linearise(&self, corners: Corners<3>, times: &Times) -> LinearisedPanel {
+        let drag = self.air.drag(corners.x, corners.v, self.coefficients);
+        LinearisedPanel {
+            block: drag.resistance * (times.tau / 9.0),
+            impulse: drag.force * (times.tau / 3.0),
+        }
+    }
+
+    #[inline]
+    fn row(&self, at: &LinearisedPanel, _: usize, mut add: impl FnMut(usize, DMat3)) -> DVec3 {
+        for column in 0..3 {
+            add(column, at.block);
+        }
+        at.impulse
     }
 }
 

@@ -5,7 +5,7 @@
 //! order and for most weaves, there are plates ([`super::plate`]), if they are nearer. In the same way folds give way to shells
 //! ([`super::shell`]). Springs have none to give way to.
 //!
-//! Either way what vertices yield ([`super::yielding`]) is made up for, of hinges and folds by one factor, of plates and shells by a changed law; on meshes with six
+//! Either way what relaxation softens ([`super::relaxation`]) is made up for, of hinges and folds by one factor, of plates and shells by a changed law; on meshes with six
 //! triangles at every vertex, all alike, there is nothing to make up for.
 
 use std::fmt;
@@ -18,10 +18,10 @@ use super::fold::Fold;
 use super::membrane::in_plane;
 use super::mesh_edges::{Side, interior_edges, ordered, sides};
 use super::plate::{self, Compliance, Plate, Unfolded};
-use super::rigidity::{self, DIRECTIONS, Fit, Shape, on_cylinders, square};
+use super::relaxation::{Functionals, softening};
+use super::rigidity::{self, DIRECTIONS, Fit, Known, Shape, on_cylinders, square};
 use super::shell::Shell;
 use super::spring::Spring;
-use super::yielding::{Functionals, yields};
 use crate::mesh::TriMesh;
 use crate::scene::{BendingModel, Material};
 
@@ -139,7 +139,7 @@ pub(super) fn bending_of(
         let fitted = Fitted::new(mesh, &inner, &areas, material, warp)?;
         let mut factor = 1.0;
         if let Some(stiffness) = fitted.fit.stiffness {
-            let calibrated = calibrate(&stiffness, &yields(&fitted, &movable(mesh, &inside)));
+            let calibrated = calibrate(&stiffness, &softening(&fitted, &movable(mesh, &inside)));
             factor = calibrated.0;
             range = Some(calibrated.1);
         }
@@ -357,7 +357,7 @@ impl Stars {
                 let Some(mut left) = self.stiffness(&known) else {
                     break;
                 };
-                for (left, share) in left.iter_mut().zip(yields(&self, movable)) {
+                for (left, share) in left.iter_mut().zip(softening(&self, movable)) {
                     *left *= 1.0 - share;
                 }
                 let now = range_of(&left);
@@ -409,7 +409,7 @@ impl Stars {
     }
 
     /// Energies of cylinders along all directions over those `known`, of what is not at a border; `None` if all is.
-    fn stiffness(&self, known: &[(DVec2, f64); DIRECTIONS]) -> Option<[f64; DIRECTIONS]> {
+    fn stiffness(&self, known: &[Known; DIRECTIONS]) -> Option<[f64; DIRECTIONS]> {
         let (mut area, mut form) = (0.0, DMat3::ZERO);
         let inside = self.all.iter().zip(&self.plates);
         for ((_, of), (_, felt)) in inside.filter(|((_, of), _)| of.is_inside()) {
@@ -417,7 +417,7 @@ impl Stars {
             form += felt.map(square).into_iter().sum::<DMat3>();
         }
         let stored = on_cylinders(&form);
-        let share = |k: usize| stored[k] / (area * known[k].1);
+        let share = |k: usize| stored[k] / (area * known[k].rigidity);
         (area > 0.0).then(|| std::array::from_fn(share))
     }
 }

@@ -1,13 +1,17 @@
 //! Bending by the angle between two triangles, with a rest angle [Bridson 2003, §1.4].
 //!
-//! Forces act along `u = ∂θ/∂x`, the one motion of four corners that bends and neither stretches nor moves
-//! them: `Fᵢ = −2q (sin(θ/2) − sin(θ₀/2)) uᵢ`, Bridson's with `kᵉ = 4D`, for a rigidity `D` and the prefactor
-//! `q = D |e|²/(A₁ + A₂)` of the quadratic model ([`super::bending`]) or one found from the mesh
-//! ([`super::rigidity`]). The energy whose gradient that is has the curvature `q cos(θ/2)` in `θ`, which no fold
-//! makes negative: stiffness is `q cos(θ/2) u uᵀ`, positive semidefinite. What is left out is the change of `u`,
-//! which is proportional to the moment and of either sign.
+//! Forces act along `u = ∂θ/∂x`, the one motion of four corners that bends and neither stretches
+//! nor moves them: `Fᵢ = −2q (sin(θ/2) − sin(θ₀/2)) uᵢ`, Bridson's with `kᵉ = 4D`, for a rigidity
+//! `D` and the prefactor `q = D |e|²/(A₁ + A₂)` of the quadratic model ([`super::bending`]) or one
+//! found from the mesh ([`super::rigidity`]). The energy whose gradient that is has the curvature
+//! `q cos(θ/2)` in `θ`, which no fold makes negative: stiffness is `q cos(θ/2) u uᵀ`, positive
+//! semidefinite. What is left out is the change of `u`, which is proportional to the moment and of
+//! either sign.
 
-use glam::DVec3;
+use glam::{DMat3, DVec3};
+
+use super::element::{Corners, Element, Times};
+use super::membrane::outer;
 
 /// An inner edge with the corners opposite to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +38,8 @@ pub struct FoldState {
 }
 
 impl Fold {
-    /// Takes the angle at rest from `corners` in m, in the order of `vertices`; `q` in N m, `damping` in s.
+    /// Takes the angle at rest from `corners` in m, in the order of `vertices`; `q` in N m,
+    /// `damping` in s.
     #[must_use]
     pub fn new(vertices: [u32; 4], corners: [DVec3; 4], q: f64, damping: f64) -> Self {
         Self {
@@ -54,7 +59,8 @@ impl Fold {
         2.0 * self.stiffness * (2.0 * cosines - self.rest * (angle - rest))
     }
 
-    /// Moment, mode and stiffness at positions in m; a triangle without area has no angle and does nothing.
+    /// Moment, mode and stiffness at positions in m; a triangle without area has no angle and does
+    /// nothing.
     #[must_use]
     pub fn state(&self, x: [DVec3; 4]) -> FoldState {
         let sides = normals(x);
@@ -74,7 +80,46 @@ impl Fold {
     }
 }
 
-/// `∂θ/∂x` of the angle between the triangles beside the edge `x₀x₁`, in 1/m, from their [`normals`] too; `None` if there is none.
+/// A fold as a system has it.
+#[derive(Debug)]
+pub(crate) struct LinearisedFold {
+    mode: [DVec3; 4],
+    /// The impulse on corner `i` is `mode[i]` times this.
+    impulse: f64,
+    /// The block of corners `i` and `j` is `mode[i] mode[j]ᵀ` times this.
+    stiffness: f64,
+}
+
+impl Element<4> for Fold {
+    type Linearised = LinearisedFold;
+
+    #[inline]
+    fn linearise(&self, corners: Corners<4>, times: &Times) -> LinearisedFold {
+        let state = self.state(corners.x);
+        let damped = (times.stiff + self.damping) * state.stiffness;
+        let begun = (times.shift + self.damping) * state.stiffness;
+        let rate: f64 = (state.mode.iter().zip(corners.v))
+            .map(|(mode, v)| mode.dot(v))
+            .sum();
+        let moment = state.moment + begun * rate;
+        LinearisedFold {
+            mode: state.mode,
+            impulse: -moment * times.tau,
+            stiffness: damped * times.tau,
+        }
+    }
+
+    #[inline]
+    fn row(&self, at: &LinearisedFold, row: usize, mut add: impl FnMut(usize, DMat3)) -> DVec3 {
+        for (column, mode) in at.mode.into_iter().enumerate() {
+            add(column, outer(at.mode[row], mode) * at.stiffness);
+        }
+        at.mode[row] * at.impulse
+    }
+}
+
+/// `∂θ/∂x` of the angle between the triangles beside the edge `x₀x₁`, in 1/m, from their
+/// [`normals`] too; `None` if there is none.
 fn bending_mode(x: [DVec3; 4], [n1, n2]: [DVec3; 2]) -> Option<[DVec3; 4]> {
     let [x0, x1, x2, x3] = x;
     let edge = x1 - x0;
@@ -99,7 +144,8 @@ fn normals([x0, x1, x2, x3]: [DVec3; 4]) -> [DVec3; 2] {
     [(x2 - x0).cross(x2 - x1), (x3 - x1).cross(x3 - x0)]
 }
 
-/// Sine and cosine of half the angle between two normals around an edge: roots only, which are the same on every machine.
+/// Sine and cosine of half the angle between two normals around an edge: roots only, which are the
+/// same on every machine.
 fn half_angle([n1, n2]: [DVec3; 2], edge: DVec3) -> [f64; 2] {
     let (a, b) = (n1.normalize_or_zero(), n2.normalize_or_zero());
     let (sine, cosine) = (0.5 * (a - b).length(), 0.5 * (a + b).length());
@@ -114,7 +160,7 @@ pub(super) fn angle(x: [DVec3; 4]) -> f64 {
     libm::atan2(n2.cross(n1).dot(along), n1.dot(n2))
 }
 
-/// The same, and `∂θ/∂x`; `None` if there is none.
+/// The angle between the triangles, and `∂θ/∂x`; `None` if there is none.
 pub(super) fn angle_and_mode(x: [DVec3; 4]) -> Option<(f64, [DVec3; 4])> {
     Some((angle(x), bending_mode(x, normals(x))?))
 }

@@ -13,19 +13,9 @@
 
 use std::ops::{Add, Mul};
 
+use super::element::Times;
 use super::membrane::{Moduli, RestTriangle};
 use crate::simd::{Arithmetic, Lanes, Numbers};
-
-/// Times of a step in s, and what they multiply.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
-    /// How long forces act.
-    pub(crate) tau: f64,
-    /// How far positions follow the change that is looked for.
-    pub(crate) stiff: f64,
-    /// How far they follow the velocities that it is a change of.
-    pub(crate) shift: f64,
-}
 
 /// What a material's moduli are multiplied with in a system; c₁₁, c₂₂, c₁₂, c₆₆ each: [`STRESS`], [`CHANGE`], [`BEGUN`].
 #[derive(Clone, Copy, Debug)]
@@ -68,17 +58,17 @@ pub(crate) struct Four {
 }
 
 impl Four {
-    /// Puts a triangle into a lane: its corners in the order given, its law, and where the corners, in that order, stand.
+    /// Puts a triangle into a lane.
     ///
     /// # Panics
     /// If there is no such lane.
-    pub(crate) fn set(
-        &mut self,
-        lane: usize,
-        (rest, order): (&RestTriangle, [usize; 3]),
-        law: u32,
-        corners: [u32; 3],
-    ) {
+    pub(crate) fn set(&mut self, lane: usize, triangle: LaneTriangle<'_>) {
+        let LaneTriangle {
+            rest,
+            order,
+            law,
+            corners,
+        } = triangle;
         let [_, g, h] = order.map(|corner| rest.gradients()[corner]);
         for (numbers, value) in self.gradients.iter_mut().zip([g.x, g.y, h.x, h.y]) {
             numbers[lane] = value;
@@ -89,6 +79,25 @@ impl Four {
             corners[lane] = corner;
         }
     }
+}
+
+/// A triangle as a lane takes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneTriangle<'a> {
+    pub(crate) rest: &'a RestTriangle,
+    /// The order in which its corners are taken.
+    pub(crate) order: [usize; 3],
+    /// The number of its law.
+    pub(crate) law: u32,
+    /// The places of its corners, in that order.
+    pub(crate) corners: [u32; 3],
+}
+
+/// Positions (m) and velocities (m/s) of vertices, each with a fourth number of no use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vertices<'a> {
+    pub(crate) x: &'a [[f64; 4]],
+    pub(crate) v: &'a [[f64; 4]],
 }
 
 /// How two of a triangle's corners are coupled: what it takes away from their block, and adds to those on the diagonal of both; kg. The first and second corner, first and third,
@@ -111,12 +120,12 @@ pub(crate) fn couple<A: Arithmetic, const SAME: bool>(
     numbers: A,
     of: &[Four],
     laws: &[Law],
-    (x, v): (&[[f64; 4]], &[[f64; 4]]),
+    vertices: Vertices<'_>,
     times: &Times,
     coupled: &mut [[Coupled; 4]],
     mut push: impl FnMut(u32, <A::Of as Lanes>::Four),
 ) -> Result<(), usize> {
-    let lanes = numbers.lanes();
+    let (lanes, Vertices { x, v }) = (numbers.lanes(), vertices);
     // Of vectors that are one four, the last is the first again, and not looked at.
     let group @ [one, two] = [&of[0], &of[A::FOURS - 1]];
     let number = |of: [&[f64; 4]; 2]| Numbers::of(numbers, [lanes.load(of[0]), lanes.load(of[1])]);
@@ -655,9 +664,13 @@ mod tests {
             let Self(of, times) = self;
             let mut rest = [Four::default(); 2];
             for (at, one) in of.iter().enumerate() {
-                let corners = [0, 1, 2].map(|corner| (3 * at + corner) as u32);
-                let law = one.material as u32;
-                rest[at / 4].set(at % 4, (&one.rest, [0, 1, 2]), law, corners);
+                let triangle = LaneTriangle {
+                    rest: &one.rest,
+                    order: [0, 1, 2],
+                    law: one.material as u32,
+                    corners: [0, 1, 2].map(|corner| (3 * at + corner) as u32),
+                };
+                rest[at / 4].set(at % 4, triangle);
             }
             let laws = MATERIALS.map(|material| {
                 let [stretch, shear, _] = material.damping;
@@ -665,7 +678,10 @@ mod tests {
             });
             let four = |v: DVec3| [v.x, v.y, v.z, 7.0];
             let (x, v) = (of.map(|one| one.x.map(four)), of.map(|one| one.v.map(four)));
-            let state = (x.as_flattened(), v.as_flattened());
+            let state = Vertices {
+                x: x.as_flattened(),
+                v: v.as_flattened(),
+            };
             let mut coupled = [[[0.0; 28]; 4]; 2];
             let mut impulses = [[[0.0; 4]; 3]; 8];
             let (of, room) = (&rest[fours.clone()], &mut coupled[fours]);

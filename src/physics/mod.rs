@@ -12,7 +12,8 @@
 //! | [`plate`] | the same by the curvature of triangles, for any weave |
 //! | [`shell`] | that with rest angles |
 //! | [`rigidity`] | prefactors of hinges and folds from the mesh |
-//! | `yielding` | how much softer cloth is than its elements |
+//! | `relaxation` | how much softer cloth is than its elements |
+//! | `element` | what elements of all kinds add to a system |
 //! | `bending_of_mesh` | which of these a cloth has |
 //! | [`air`] | drag |
 //! | `stiffest` | the fastest motion, which bounds explicit steps |
@@ -28,17 +29,18 @@
 pub mod air;
 pub mod bending;
 mod bending_of_mesh;
+pub(crate) mod element;
 pub mod fold;
 pub mod membrane;
 pub(crate) mod membrane_lanes;
 mod mesh_edges;
 mod model;
 pub mod plate;
+mod relaxation;
 pub mod rigidity;
 pub mod shell;
 pub mod spring;
 mod stiffest;
-mod yielding;
 #[cfg(test)]
 pub(crate) use model::tests;
 

@@ -119,15 +119,26 @@ pub(super) fn law(material: &Material) -> [f64; 3] {
     [warp, weft, crossed(material)]
 }
 
+/// A direction, and the rigidity in N m that counts as known there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) direction: DVec2,
+    pub(super) rigidity: f64,
+}
+
 /// The law whose rigidities come nearest to such shares of those `known`, in the sense of least squares of shares.
-pub(super) fn nearest_law(
-    known: &[(DVec2, f64); DIRECTIONS],
-    shares: &[f64; DIRECTIONS],
-) -> [f64; 3] {
+pub(super) fn nearest_law(known: &[Known; DIRECTIONS], shares: &[f64; DIRECTIONS]) -> [f64; 3] {
     let (mut matrix, mut side) = (DMat3::ZERO, DVec3::ZERO);
-    for ((m, known), share) in known.iter().zip(shares) {
-        let (c, s) = (m.x * m.x, m.y * m.y);
-        let row = DVec3::new(c * c, s * s, c * s) / *known;
+    for (
+        Known {
+            direction,
+            rigidity,
+        },
+        share,
+    ) in known.iter().zip(shares)
+    {
+        let (c, s) = (direction.x * direction.x, direction.y * direction.y);
+        let row = DVec3::new(c * c, s * s, c * s) / *rigidity;
         matrix += square(row);
         side += row * *share;
     }
@@ -144,10 +155,13 @@ fn crossed(material: &Material) -> f64 {
 }
 
 /// Directions all around, and the rigidity in N m that counts as known there, which is `least` of the most at least. `None` if cloth resists no bending.
-pub(super) fn targets(material: &Material, least: f64) -> Option<[(DVec2, f64); DIRECTIONS]> {
+pub(super) fn targets(material: &Material, least: f64) -> Option<[Known; DIRECTIONS]> {
     let known: [f64; DIRECTIONS] = std::array::from_fn(|k| along(material, direction(k)));
     let most = known.iter().copied().fold(0.0, f64::max);
-    let counted = |k: usize| (direction(k), known[k].max(least * most));
+    let counted = |k: usize| Known {
+        direction: direction(k),
+        rigidity: known[k].max(least * most),
+    };
     (most > 0.0).then(|| std::array::from_fn(counted))
 }
 

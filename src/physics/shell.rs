@@ -1,22 +1,27 @@
-//! Bending of a triangle by the angles at its three edges, with rest angles: what [`super::plate`] is to hinges, this is to folds
-//! ([`super::fold`]).
+//! Bending of a triangle by the angles at its three edges, with rest angles: what [`super::plate`]
+//! is to hinges, this is to folds ([`super::fold`]).
 //!
-//! A fold tells `J = |e| (θ − θ₀)` of how a sheet is curved more than at rest, and the three of a triangle tell its curvature as three hinges
-//! do. The energy is `½ Σ Cₑ Cₑ′ (θₑ − θₑ₀)(θₑ′ − θₑ′₀)` with a constant coupling `C`, symmetric and positive semidefinite, which is found at rest, so that
-//! moments are linear in angles. Stiffness is `Σ C u uᵀ` with the motions `u = ∂θ/∂x` of [Bridson 2003, §1.4], positive semidefinite; what
-//! is left out is the change of `u`, as for folds.
+//! A fold tells `J = |e| (θ − θ₀)` of how a sheet is curved more than at rest, and the three of a
+//! triangle tell its curvature as three hinges do. The energy is `½ Σ Cₑ Cₑ′ (θₑ − θₑ₀)(θₑ′ −
+//! θₑ′₀)` with a constant coupling `C`, symmetric and positive semidefinite, which is found at
+//! rest, so that moments are linear in angles. Stiffness is `Σ C u uᵀ` with the motions `u = ∂θ/∂x`
+//! of [Bridson 2003, §1.4], positive semidefinite; what is left out is the change of `u`, as for
+//! folds.
 
 use std::f64::consts::PI;
 
-use glam::DVec3;
+use glam::{DMat3, DVec3};
 
+use super::element::{Corners, Element, Times};
 use super::fold::{angle, angle_and_mode};
+use super::membrane::outer;
 use super::plate::places;
 
 /// A triangle and the corners beyond its edges, and how its angles are resisted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shell {
-    /// The triangle's corners, then those beyond its edges from corner `i` to `i + 1`; where such an edge is at a border, corner `i` again.
+    /// The triangle's corners, then those beyond its edges from corner `i` to `i + 1`; where such
+    /// an edge is at a border, corner `i` again.
     pub vertices: [u32; 6],
     /// The moment at one edge by the angle at another, in N m; zero at a border.
     pub coupling: [[f64; 3]; 3],
@@ -29,7 +34,7 @@ pub struct Shell {
 /// What a shell does at some positions.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellState {
-    /// Of each edge `∂θ/∂xᵢ` in 1/m; zero of corners that do not turn it.
+    /// For each edge, `∂θ/∂xᵢ` in 1/m: zero of corners that do not turn it.
     pub modes: [[DVec3; 6]; 3],
     /// The force on corner `i` is `−Σ moments[e] · modes[e][i]`, in N m.
     pub moments: [f64; 3],
@@ -72,7 +77,8 @@ impl Shell {
         self.coupling.map(|row| dot(row, angles))
     }
 
-    /// Moments and modes at positions in m; an edge beside a triangle without area has no angle and turns nothing.
+    /// Moments and modes at positions in m; an edge beside a triangle without area has no angle and
+    /// turns nothing.
     #[must_use]
     pub fn state(&self, x: [DVec3; 6]) -> ShellState {
         let mut modes = [[DVec3::ZERO; 6]; 3];
@@ -107,6 +113,48 @@ impl ShellState {
         (self.modes.iter().zip(moments))
             .map(|(mode, moment)| mode[corner] * moment)
             .sum()
+    }
+}
+
+/// A shell as a system has it.
+#[derive(Debug)]
+pub(crate) struct LinearisedShell {
+    state: ShellState,
+    /// The impulses on corners are what pulls at them against these.
+    moments: [f64; 3],
+    /// The factor of modes in blocks.
+    damped: f64,
+}
+
+impl Element<6> for Shell {
+    type Linearised = LinearisedShell;
+
+    #[inline]
+    fn linearise(&self, corners: Corners<6>, times: &Times) -> LinearisedShell {
+        let state = self.state(corners.x);
+        let begun = state.rates(corners.v);
+        let begun = begun.map(|rate| rate * (times.shift + self.damping));
+        let more = self.moments_of(begun);
+        LinearisedShell {
+            moments: [0, 1, 2].map(|edge| (state.moments[edge] + more[edge]) * -times.tau),
+            damped: (times.stiff + self.damping) * times.tau,
+            state,
+        }
+    }
+
+    #[inline]
+    fn row(&self, at: &LinearisedShell, row: usize, mut add: impl FnMut(usize, DMat3)) -> DVec3 {
+        let modes = &at.state.modes;
+        // The turns of all edges as this corner moves, as moments.
+        let turn = |edge: usize| modes[edge][row] * at.damped;
+        let [p, q, r] = self
+            .coupling
+            .map(|by| turn(0) * by[0] + turn(1) * by[1] + turn(2) * by[2]);
+        let columns = modes[0].iter().zip(&modes[1]).zip(&modes[2]);
+        for (column, ((&a, &b), &c)) in columns.enumerate() {
+            add(column, outer(p, a) + outer(q, b) + outer(r, c));
+        }
+        at.state.pull(at.moments, row)
     }
 }
 

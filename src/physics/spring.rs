@@ -1,18 +1,19 @@
 //! Springs: the mass-spring model, an alternative to finite elements and hinges.
 //!
-//! A spring along each edge of the mesh resists stretching, one between the corners opposite to an inner edge
-//! resists bending [SSIF09, §3]. Stiffness follows from the mesh so that the sheet is as stiff whatever its
-//! cells: `k = E (A₁ + A₂)/l²`, with the areas beside the edge ([Bridson 2003, §1.2] after Van Gelder 1998).
-//! On equilateral triangles that is the sheet of Young's modulus `E` (times thickness) and Poisson's ratio 1/3
-//! exactly; on others, it depends on the direction.
+//! A spring along each edge of the mesh resists stretching, one between the corners opposite to an
+//! inner edge resists bending [SSIF09, §3]. Stiffness follows from the mesh so that the sheet is as
+//! stiff whatever its cells: `k = E (A₁ + A₂)/l²`, with the areas beside the edge ([Bridson 2003,
+//! §1.2] after Van Gelder 1998). On equilateral triangles that is the sheet of Young's modulus `E`
+//! (times thickness) and Poisson's ratio 1/3 exactly; on others, it depends on the direction.
 //!
-//! Forces are made implicit as in [Selle 2008, §5.5.1]: the direction is that of the step's beginning, so that
-//! the stiffness `k d dᵀ` is positive semidefinite whatever the length. To it is added what tension gives
-//! against sideways motion, `k (1 − l₀/l)(I − d dᵀ)` where that is positive: without it a taut sheet is unstable
-//! at long steps.
+//! Forces are made implicit as in [Selle 2008, §5.5.1]: the direction is that of the step's
+//! beginning, so that the stiffness `k d dᵀ` is positive semidefinite whatever the length. To it is
+//! added what tension gives against sideways motion, `k (1 − l₀/l)(I − d dᵀ)` where that is
+//! positive: without it a taut sheet is unstable at long steps.
 
 use glam::{DMat3, DVec2, DVec3};
 
+use super::element::{Corners, Element, Times};
 use super::membrane::outer;
 
 /// A spring between two vertices.
@@ -40,8 +41,8 @@ pub struct SpringState {
 }
 
 impl Spring {
-    /// The spring of an edge between `ends` in m, for a sheet of Young's modulus times thickness `stretch` in
-    /// N/m; `areas` in m² are those of the triangles beside it, together.
+    /// The spring of an edge between `ends` in m, for a sheet of Young's modulus times thickness
+    /// `stretch` in N/m; `areas` in m² are those of the triangles beside it, together.
     #[must_use]
     pub fn edge(vertices: [u32; 2], ends: [DVec3; 2], areas: f64, stretch: f64) -> Self {
         let rest = ends[0].distance(ends[1]);
@@ -55,10 +56,11 @@ impl Spring {
 
     /// The spring between the corners opposite to an inner edge.
     ///
-    /// A fold by `θ` shortens it by `h₁ h₂ θ²/2l₀` only, `h` being the heights over the edge: flat cloth resists
-    /// bending not at all, and the moment grows as `θ³`. So it can have the rigidity of a sheet at one radius of
-    /// curvature alone. With `prefactor` `q` in N m, the moment of a fold being `q θ`, it has it at `radius` in
-    /// m: `k = 2 q l₀²/(h₁ h₂ θ)²` with `θ = (h₁ + h₂)/2r`.
+    /// A fold by `θ` shortens it by `h₁ h₂ θ²/2l₀` only, `h` being the heights over the edge: flat
+    /// cloth resists bending not at all, and the moment grows as `θ³`. So it can have the rigidity
+    /// of a sheet at one radius of curvature alone. With `prefactor` `q` in N m, the moment of a
+    /// fold being `q θ`, it has it at `radius` in m: `k = 2 q l₀²/(h₁ h₂ θ)²` with `θ = (h₁ +
+    /// h₂)/2r`.
     #[must_use]
     pub fn across(hinge: [u32; 4], corners: [DVec3; 4], prefactor: f64, radius: f64) -> Self {
         let [x0, x1, x2, x3] = corners;
@@ -78,7 +80,7 @@ impl Spring {
         }
     }
 
-    /// The same with stiffness-proportional damping in s.
+    /// The spring with stiffness-proportional damping in s.
     #[must_use]
     pub fn damped(self, damping: f64) -> Self {
         Self { damping, ..self }
@@ -96,7 +98,8 @@ impl Spring {
         0.5 * self.stiffness * longer * longer
     }
 
-    /// Force and stiffness at positions in m; nothing for a spring of no length, which has no direction.
+    /// Force and stiffness at positions in m; nothing for a spring of no length, which has no
+    /// direction.
     #[must_use]
     pub fn state(&self, x: [DVec3; 2]) -> SpringState {
         let between = x[1] - x[0];
@@ -119,6 +122,42 @@ impl Spring {
     }
 }
 
+/// A spring as a system has it.
+#[derive(Debug)]
+pub(crate) struct LinearisedSpring {
+    /// The force on the first end in N.
+    force: DVec3,
+    block: DMat3,
+    tau: f64,
+}
+
+impl Element<2> for Spring {
+    type Linearised = LinearisedSpring;
+
+    #[inline]
+    fn linearise(&self, corners: Corners<2>, times: &Times) -> LinearisedSpring {
+        let state = self.state(corners.x);
+        let after = |time: f64| state.elastic * (time + self.damping) + state.geometric * time;
+        let (block, begun) = (after(times.stiff), after(times.shift));
+        let [v0, v1] = corners.v;
+        LinearisedSpring {
+            force: state.force + begun * (v1 - v0),
+            block,
+            tau: times.tau,
+        }
+    }
+
+    #[inline]
+    fn row(&self, at: &LinearisedSpring, row: usize, mut add: impl FnMut(usize, DMat3)) -> DVec3 {
+        for column in 0..2 {
+            let share = if row == column { at.tau } else { -at.tau };
+            add(column, at.block * share);
+        }
+        let sign = if row == 0 { 1.0 } else { -1.0 };
+        at.force * (sign * at.tau)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,7 +169,8 @@ mod tests {
         damping: 0.0,
     };
 
-    /// Stretched, the stiffness is the exact derivative; pressed, what is left out is what would be negative.
+    /// Stretched, the stiffness is the exact derivative; pressed, what is left out is what would be
+    /// negative.
     #[test]
     fn forces_and_stiffness_are_derivatives_of_the_energy() {
         let x = [DVec3::new(0.1, 0.2, -0.1), DVec3::new(0.5, 0.6, 0.3)];
@@ -149,7 +189,8 @@ mod tests {
         assert_eq!(SPRING.state([x[0]; 2]).force, DVec3::ZERO);
     }
 
-    /// Folded about its edge like a cylinder of the radius it is made for, the spring's moment is `q θ`.
+    /// Folded about its edge like a cylinder of the radius it is made for, the spring's moment is
+    /// `q θ`.
     #[test]
     fn a_bending_spring_has_its_rigidity_at_its_radius() {
         let (q, radius, h) = (2e-5, 0.5, 0.01);

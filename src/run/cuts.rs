@@ -24,7 +24,7 @@ impl Cuts {
     /// Adds a step.
     pub(super) fn add(&mut self, report: &StepReport) {
         self.rough += u64::from(report.rough);
-        if report.parts > 1 {
+        if report.substeps > 1 {
             let shortest = self.shortest.unwrap_or(f64::INFINITY);
             self.shortest = Some(shortest.min(report.shortest));
         }
@@ -71,14 +71,14 @@ mod tests {
     fn cuts_are_counted_and_told() {
         let mut cuts = Cuts::default();
         let whole = StepReport {
-            parts: 1,
+            substeps: 1,
             shortest: 0.01,
             ..StepReport::default()
         };
         cuts.add(&whole);
         assert_eq!((cuts.clone(), cuts.warnings()), (Cuts::default(), vec![]));
         let cut = |because: &str, rough| StepReport {
-            parts: 3,
+            substeps: 3,
             halvings: 2,
             shortest: 0.0025,
             halved_because: Some(because.to_owned()),

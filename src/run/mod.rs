@@ -4,13 +4,11 @@
 //! All that decides the trajectory is below it, in [`crate::step`].
 
 mod alike;
-mod between;
 mod cuts;
 mod error;
 mod modelled;
 mod options;
 mod outputs;
-mod outset;
 mod pace;
 mod pictures;
 mod profile;
@@ -18,8 +16,10 @@ mod recording;
 mod reports;
 mod result;
 mod resume;
+mod start_notes;
 mod stop;
 mod summary;
+mod timers;
 mod tracing;
 mod waits;
 mod writer;
@@ -35,14 +35,12 @@ use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::{ScopeOptions, ScopeReport, thread_time, wire};
 
 pub use self::alike::{Differences, Given, compare};
-use self::between::{BETWEEN, Between, Watch};
 pub use self::cuts::Cuts;
 pub use self::error::RunError;
 pub use self::modelled::{ModelledStep, by_pass, run_modelled};
 pub use self::options::{Audit, Begun, Driver, RunOptions, Show};
 pub use self::outputs::note_failure;
 use self::outputs::{Start, begin, conclude};
-pub use self::outset::uneven;
 use self::pace::{Decision, End, Pace};
 use self::pictures::Pictures;
 use self::recording::Recorder;
@@ -51,14 +49,16 @@ use self::reports::{RankStep, Reports};
 pub use self::result::RunSummary;
 use self::result::{Last, RankTotals};
 pub use self::resume::{Resume, read_state};
+pub use self::start_notes::uneven;
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
 use self::summary::STRAIN_SLACK;
+use self::timers::{OUTPUTS, OutputKind, Timers};
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
 use crate::scene::Scene;
-use crate::step::{PHASES, Simulation, State, Stops, World};
+use crate::step::{PHASES, SavedState, Simulation, Stops, World};
 
 /// Stack of a rank in virtual time in bytes; only what is used takes memory.
 const VIRTUAL_STACK: usize = 4 << 20;
@@ -253,7 +253,7 @@ fn rank_loop(
     let begin = comm.now();
     let mut totals = RankTotals {
         times: [Duration::ZERO; PHASES.len()],
-        between: [Duration::ZERO; BETWEEN.len()],
+        outputs: [Duration::ZERO; OUTPUTS.len()],
         scope: ScopeReport::default(),
         early: Duration::ZERO,
         waited: Duration::ZERO,
@@ -268,7 +268,7 @@ fn rank_loop(
     let pictures = scene.output.pictures.then(|| Pictures::new(world));
     let frame = |writer: &mut Option<Writer<'_>>,
                  simulation: &Simulation<'_>,
-                 watch: &mut Watch<'_>,
+                 timers: &mut Timers<'_>,
                  comm: &mut dyn Comm| {
         if let Some(pictures) = &pictures {
             let picture = pictures.draw(simulation, comm)?;
@@ -276,7 +276,7 @@ fn rank_loop(
                 writer.picture(simulation, &picture)?;
             }
             comm.barrier()?;
-            watch.lap(Between::Pictures, comm);
+            timers.lap(OutputKind::Pictures, comm);
         }
         if let Some(writer) = writer {
             writer.frame(simulation)?;
@@ -284,13 +284,13 @@ fn rank_loop(
         // Others wait for the one that writes here, and not in the next step, where it would look
         // like a rank that is slow.
         comm.barrier()?;
-        watch.lap(Between::Frames, comm);
+        timers.lap(OutputKind::Frames, comm);
         Ok::<(), RunError>(())
     };
     let first = (writer.as_ref()).map(|writer| writer.is_frame_due(simulation.step(), steps == 0));
     if broadcast(comm, first.as_ref())? {
-        let mut watch = Watch::start(&mut totals.between, comm);
-        frame(&mut writer, &simulation, &mut watch, comm)?;
+        let mut timers = Timers::start(&mut totals.outputs, comm);
+        frame(&mut writer, &simulation, &mut timers, comm)?;
     }
     let mut reports = Reports::default();
     let mut has_told = false;
@@ -342,7 +342,7 @@ fn rank_loop(
         for (sum, time) in totals.times.iter_mut().zip(report.times) {
             *sum += time;
         }
-        let mut watch = Watch::start(&mut totals.between, comm);
+        let mut timers = Timers::start(&mut totals.outputs, comm);
         totals.scope.add(&report.scope);
         totals.early += report.early;
         totals.cuts.add(&report);
@@ -375,16 +375,16 @@ fn rank_loop(
         if alone || is_last || decision != Decision::default() {
             reports.write(comm, writer.as_mut())?;
         }
-        watch.lap(Between::History, comm);
+        timers.lap(OutputKind::History, comm);
         if decision.frame {
-            frame(&mut writer, &simulation, &mut watch, comm)?;
+            frame(&mut writer, &simulation, &mut timers, comm)?;
         }
         if decision.checkpoint {
             let state = simulation.gather_state(comm)?;
             if let (Some(writer), Some(state)) = (&mut writer, state) {
                 writer.checkpoint(state)?;
             }
-            watch.lap(Between::Checkpoints, comm);
+            timers.lap(OutputKind::Checkpoints, comm);
         }
     }
     totals.loop_time = comm.now().saturating_sub(begin);
@@ -437,7 +437,7 @@ fn resume(
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
     let state = start.and_then(|start| start.checkpoint.as_ref());
-    let state = State::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
+    let state = SavedState::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
     state.map_or(Ok(()), |state| Ok(simulation.restore(&state)?))
 }
 

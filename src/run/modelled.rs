@@ -14,7 +14,7 @@ use weft_runtime::comm::virtual_time::{Computation, VirtualOptions, launch};
 use weft_study::replay::Machine;
 
 use super::{RunError, VIRTUAL_STACK};
-use crate::step::{PHASES, Simulation, State, World};
+use crate::step::{PHASES, SavedState, Simulation, World};
 
 /// What a step took on a modelled machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub fn by_pass(prices: &Prices, passes: &[u32]) -> Prices {
 /// What goes wrong in a step; more ranks than patches.
 pub fn run_modelled(
     world: &World,
-    start: Option<&State>,
+    start: Option<&SavedState>,
     steps: RangeInclusive<u64>,
     ranks: usize,
     machine: &Machine,
@@ -239,7 +239,7 @@ mod tests {
     }
 
     /// The state some steps before these, in which ranks make three plans: what they did earlier no plan knows any more.
-    fn some_steps_before(world: &World, steps: (u64, u64)) -> State {
+    fn some_steps_before(world: &World, steps: (u64, u64)) -> SavedState {
         const PLANNED: u64 = 24;
         let mut comm = Solo::new();
         let mut simulation = Simulation::new(world, &comm, &ScopeOptions::default()).unwrap();

@@ -19,7 +19,7 @@ pub(super) struct Start {
     pub(super) in_place: bool,
     /// Sentences about the scene, and about the state that the run goes on from, that are told
     /// before there is a result.
-    pub(super) cautions: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// Opens the outputs, and writes the record as it is before the first step.
@@ -30,7 +30,7 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
         directory: opened.directory,
         checkpoint: opened.checkpoint,
         in_place: opened.in_place,
-        cautions: opened.notices.into_iter().chain(world.cautions()).collect(),
+        warnings: opened.notices.into_iter().chain(world.warnings()).collect(),
     };
     let vertices = world.model().masses().len();
     let uneven = uneven(
@@ -44,12 +44,12 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
     record.resumed_from = header.map(|header| header.step);
     let header = header.filter(|_| start.in_place);
     record.history = header.and_then(|header| header.history.clone());
-    record.warnings.clone_from(&start.cautions);
+    record.warnings.clone_from(&start.warnings);
     record.write(&start.directory)?;
     if options.progress != Show::Nothing {
-        for caution in &start.cautions {
+        for warning in &start.warnings {
             // If standard error is closed, there is nobody else to tell.
-            drop(writeln!(io::stderr(), "warning: {}", Printable(caution)));
+            drop(writeln!(io::stderr(), "warning: {}", Printable(warning)));
         }
         let overshoot = match options.steps {
             None => world.scene().time.overshoot(),

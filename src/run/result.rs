@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weft_runtime::ScopeReport;
 
-use super::between::BETWEEN;
 use super::summary::UNCROSS_BODIES;
+use super::timers::OUTPUTS;
 use super::{Audit, Cause, Cuts, RunOptions, TraceSummary};
 use crate::diagnostics::{Balance, PhaseTable};
 use crate::output::{FrameAudit, HistoryMark, RankRecord, StateHash};
@@ -79,7 +79,7 @@ impl RunSummary {
 pub(super) struct RankTotals {
     pub(super) times: [Duration; PHASES.len()],
     /// The times of work between steps.
-    pub(super) between: [Duration; BETWEEN.len()],
+    pub(super) outputs: [Duration; OUTPUTS.len()],
     pub(super) scope: ScopeReport,
     /// The time in which patches were made ready outside of tasks.
     pub(super) early: Duration,

@@ -8,8 +8,8 @@ use weft_partition::{Ownership, Quality};
 use weft_runtime::ScopeReport;
 use weft_runtime::wire::hex;
 
-use super::between::BETWEEN;
 use super::resume::{changed, trajectory};
+use super::timers::OUTPUTS;
 use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
 use crate::diagnostics::{Balance, Phase, PhaseTable};
 use crate::output::{
@@ -104,7 +104,7 @@ pub(super) fn summarise(
         seconds: ranks.iter().map(|r| time(r).as_secs_f64()).collect(),
     };
     let phases = (PHASES.iter().enumerate()).map(|(k, name)| phase(name, &|r| r.times[k]));
-    let between = (BETWEEN.iter().enumerate()).map(|(k, name)| phase(name, &|r| r.between[k]));
+    let between = (OUTPUTS.iter().enumerate()).map(|(k, name)| phase(name, &|r| r.outputs[k]));
     let useful = ranks
         .iter()
         .map(|r| useful(r, options.threads).as_secs_f64());
@@ -116,7 +116,7 @@ pub(super) fn summarise(
     // Every rank has seen the same.
     let cuts = ranks.first().map(|r| r.cuts.clone()).unwrap_or_default();
     let mut warnings = world.scene().idle_keys();
-    warnings.extend_from_slice(&start.cautions);
+    warnings.extend_from_slice(&start.warnings);
     warnings.extend(self::warnings(world, &last));
     warnings.extend(cuts.warnings());
     let header = start
@@ -360,7 +360,7 @@ mod tests {
         let s = Duration::from_secs;
         let totals = RankTotals {
             times: [6, 1, 5, 2, 1].map(s),
-            between: [20; BETWEEN.len()].map(s),
+            outputs: [20; OUTPUTS.len()].map(s),
             scope: ScopeReport {
                 busy: vec![s(3), s(1)],
                 elapsed: s(4),

@@ -15,7 +15,7 @@ use crate::output::{
     AuditedFrame, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter,
     OutputError, Picture, PolyData, Progress, RunDirectory, Values, state_hash,
 };
-use crate::step::{Breach, Simulation, State, StepReport, World};
+use crate::step::{Breach, SavedState, Simulation, StepReport, World};
 
 /// A frame is due at a step that is no more than this before its time, in s.
 const SAME_TIME: f64 = 1e-9;
@@ -152,7 +152,7 @@ impl<'w> Writer<'w> {
     }
 
     /// Writes the state, for a later run to go on from.
-    pub(super) fn checkpoint(&self, state: State) -> Result<(), OutputError> {
+    pub(super) fn checkpoint(&self, state: SavedState) -> Result<(), OutputError> {
         let scene = self.world.scene();
         let build = BuildIdentity::as_far_as_known();
         // What the checkpoint says of it is to be on the disk before.
@@ -172,7 +172,7 @@ impl<'w> Writer<'w> {
             deepest_m: self.deepest.is_finite().then_some(self.deepest),
             strain: self.strain,
             beyond_limit: Some(self.beyond_limit),
-            stride: state.stride,
+            substep: state.substep,
             past_s: state.past.as_ref().map(|past| past.length),
         };
         Checkpoint { header, state }.write(&self.directory)?;
@@ -345,7 +345,7 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         max_strain: ranks.iter().map(|r| r.strains.largest).fold(0.0, f64::max),
         kinetic_J: seen.kinetic,
         systems: first.systems,
-        parts: first.parts,
+        parts: first.substeps,
         halvings: first.halvings,
         stop: first.sufficed,
         share_s: slowest(4),

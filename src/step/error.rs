@@ -29,7 +29,7 @@ impl Named {
         format!("vertex {} of cloth `{}`", self.of_cloth, self.cloth)
     }
 
-    /// What is added to a message that has told the vertex and its patch.
+    /// The words that are added to a message that has told the vertex and its patch.
     fn of_its_cloth(&self) -> String {
         let Self { vertex, cloth, .. } = self;
         if self.of_cloth == *vertex {
@@ -186,7 +186,7 @@ pub enum StepError {
         source: Box<Self>,
         /// How often.
         halvings: u32,
-        /// The length of the part that failed, in s.
+        /// The length of the substep that failed, in s.
         length: f64,
     },
     /// Messages failed.
@@ -244,7 +244,7 @@ impl StepError {
         }
     }
 
-    /// The same of a step that had been halved so often, to parts of so many s.
+    /// The error of a step that had been halved so often, to substeps of `length` s.
     pub(super) fn after_halving(self, halvings: u32, length: f64) -> Self {
         match halvings {
             0 => self,

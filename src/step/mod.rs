@@ -1,81 +1,52 @@
 //! The time step: the only place where physics, solve and collide meet.
 //!
-//! [`World`] is a scene made ready, the same on every rank; a [`Simulation`] is one rank's share of its
-//! state, and [`Simulation::advance`] the step.
+//! [`World`] is a scene made ready, the same on every rank. A [`Simulation`] is one rank's share of
+//! its state, and [`Simulation::advance`] takes a step. A step is a sequence of stages (`stages`):
+//! functions that take values and give them.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `world` | what does not change |
-//! | `simulation` | a rank's share of the state; steps |
-//! | `stride` | in how many parts a step is taken |
-//! | `part` | the part of a step, from contacts to the new state |
-//! | `motion` | integrators |
-//! | `assembly` | the linear system |
-//! | `elements`, `triangles`, `bending`, `around`, `touching` | what elements make of a run of its rows |
-//! | `newton` | systems one after the other, until the equations are met |
-//! | `geometry` | what tests of all ranks read, made in parts and shared |
-//! | `detect` | contacts, found by tasks |
-//! | [`body_response`] | how bodies act |
-//! | `corrections`, [`impulses`], `row`, `strand`, `row_exchange` | what impulses put right |
-//! | `strain_limit`, `edges` | cloth that stretches too far or too fast |
-//! | `share` | the new state for every rank, and the next system meanwhile |
-//! | `state` | the state for checkpoints |
-//! | `caution`, `sizes` | what is allowed and likely a mistake, how large things are |
-//! | `breach` | why strain goes beyond its limit |
-//! | `probe` | what a profile of the next step reads |
-//! | `error`, `fault`, `report` | what is said of a step |
+//! | `world` | what does not change, with its pins; what of it is likely a mistake |
+//! | `simulation` | the values of a rank; steps, in as many substeps as they need |
+//! | `stages` | the stages of a substep, from contacts to the new state |
+//! | `state`, `neighbourhood` | positions and velocities; what a stage may ask of a patch |
+//! | `domain`, `substep` | what a rank owns; which substep it takes |
+//! | `context` | what all stages may read |
+//! | `contact` | contacts, found by tasks of all ranks |
+//! | `integrate` | integrators, and the lengths of substeps |
+//! | `system` | the linear system, and its solve |
+//! | `response` | how bodies act, and what impulses put right |
+//! | `exchange` | the new state for every rank, and the state for checkpoints |
+//! | `diagnose` | why strain goes beyond its limit, and what profiles read |
+//! | `error`, `report` | what is said of a step |
 
-mod around;
-mod assembly;
-mod balancer;
-mod bending;
-pub mod body_response;
-mod breach;
-mod caution;
-mod contact_message;
-mod contact_post;
-mod contacts;
-mod corrections;
-#[cfg(test)]
-mod corrections_tests;
-mod detect;
-mod edges;
-mod elements;
+mod contact;
+mod context;
+mod diagnose;
+mod domain;
 mod error;
-mod geometry;
-pub mod impulses;
-mod motion;
-#[cfg(test)]
-mod moving_tests;
-mod newton;
-mod part;
-mod pins;
-#[cfg(test)]
-mod pins_tests;
-mod probe;
+mod exchange;
+mod integrate;
+mod neighbourhood;
 mod report;
-mod row;
-mod row_exchange;
-mod share;
+mod response;
 mod simulation;
-mod sizes;
+mod stages;
 mod state;
-mod strain_limit;
-mod strand;
-mod stride;
+mod substep;
+mod system;
 #[cfg(test)]
 mod tests;
-mod touching;
-mod triangles;
 mod world;
 
-pub use assembly::Strains;
-pub use breach::Breach;
-pub(crate) use contact_message::CONTACT_BYTES;
-pub(crate) use detect::patch_sizes;
+pub(crate) use contact::detect::patch_sizes;
+pub(crate) use contact::geometry::tiles;
+pub(crate) use contact::message::CONTACT_BYTES;
+pub use diagnose::breach::Breach;
 pub use error::{GaveUp, Named, StepError};
-pub(crate) use geometry::tiles;
+pub use exchange::saved_state::{Past, SavedState};
 pub use report::{COUNTERS, PHASES, STEP, StepReport, Stops, Sufficed};
+pub use response::body_response::VertexState;
 pub use simulation::{Simulation, exchange_name};
-pub use state::{Past, State};
+pub use system::assembly::Strains;
 pub use world::{World, WorldError};

@@ -28,7 +28,8 @@ pub enum Sufficed {
     Start,
     /// `solver.tolerance` was met.
     Relative,
-    /// The residual that always suffices was met, which was larger than what `solver.tolerance` allowed.
+    /// The residual that always suffices was met, which was larger than what `solver.tolerance`
+    /// allowed.
     Absolute,
 }
 
@@ -56,11 +57,11 @@ impl Sufficed {
 /// How many linear solves stopped for which reason; the same on every rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stops {
-    /// Of [`Sufficed::Start`].
+    /// The solves that stopped by [`Sufficed::Start`].
     pub start: u64,
-    /// Of [`Sufficed::Relative`].
+    /// The solves that stopped by [`Sufficed::Relative`].
     pub relative: u64,
-    /// Of [`Sufficed::Absolute`].
+    /// The solves that stopped by [`Sufficed::Absolute`].
     pub absolute: u64,
 }
 
@@ -82,8 +83,8 @@ impl Stops {
     }
 }
 
-/// What a rank saw of a step. Of one that was taken in parts, times and counts of work are sums, also over parts that
-/// were taken back; contacts and constraints are those of the last part.
+/// What a rank saw of a step. If it was cut, times and counts of work are sums,
+/// also over substeps that were taken back; contacts and constraints are those of the last one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
     /// Iterations of the linear solves.
@@ -98,18 +99,19 @@ pub struct StepReport {
     pub stops: Stops,
     /// Linear systems solved.
     pub systems: u32,
-    /// The residual at which Newton's method stopped, as a share of what was allowed; 0 if systems are solved once.
+    /// The residual at which Newton's method stopped, as a share of what was allowed; 0 if systems
+    /// are solved once.
     pub newton_residual: f64,
-    /// Parts that the step was taken in; 1 unless it was cut.
-    pub parts: u32,
-    /// Parts that failed, were taken back and halved.
+    /// Substeps that the step was taken in; 1 unless it was cut.
+    pub substeps: u32,
+    /// Substeps that failed, were taken back and halved.
     pub halvings: u32,
     /// Why the first of them was halved.
     pub halved_because: Option<String>,
-    /// Parts that were accepted because none may be shorter, though an edge changed by more than
+    /// Substeps that were accepted because none may be shorter, though an edge changed by more than
     /// `time.strain_change`, or a triangle was stretched far beyond its limit.
     pub rough: u32,
-    /// Length of the shortest part in s.
+    /// Length of the shortest substep in s.
     pub shortest: f64,
     /// Contacts whose first vertex this rank owns.
     pub contacts: u64,
@@ -117,9 +119,11 @@ pub struct StepReport {
     pub constraints: u64,
     /// Contacts that pushed in the first pass, of those whose first vertex this rank owns.
     pub impulses: u64,
-    /// Triangles held at the strain limit in the first pass, of those whose first vertex this rank owns.
+    /// Triangles held at the strain limit in the first pass, of those whose first vertex this rank
+    /// owns.
     pub strain_limited: u64,
-    /// Edges whose change of length was damped in the first pass, of those whose first vertex this rank owns.
+    /// Edges whose change of length was damped in the first pass, of those whose first vertex this
+    /// rank owns.
     pub rate_limited: u64,
     /// Vertices of this rank that had to be kept out of bodies after the solve.
     pub clamped: u64,
@@ -129,21 +133,26 @@ pub struct StepReport {
     pub rounds: u32,
     /// Rounds after which ranks asked each other how far they are.
     pub looks: u32,
-    /// Passes that ended after `contact.iterations` rounds with rows that had not settled, the same on all ranks.
+    /// Passes that ended after `contact.iterations` rounds with rows that had not settled, the same
+    /// on all ranks.
     pub unsettled: u32,
-    /// The change of rate in m/s that the worst row of these still asked for when ranks looked last, the same on all ranks.
+    /// The change of rate in m/s that the worst row of these still asked for when ranks looked
+    /// last, the same on all ranks.
     pub lacking: f64,
     /// Time spent in rounds.
     pub rounds_time: Duration,
-    /// What its workers did; its trace is that of the last part.
+    /// What its workers did; its trace is that of the last substep.
     pub scope: ScopeReport,
-    /// Time in which it made patches ready before its tests, outside of tasks: what tests do that find one that is not.
+    /// Time in which it made patches ready before its tests, outside of tasks: what tests do that
+    /// find one that is not.
     pub early: Duration,
     /// When it began, on the rank's clock.
     pub began: Duration,
-    /// Time spent in each of [`PHASES`], which follow each other; but on several ranks a system may be assembled before its step begins.
+    /// Time spent in each of [`PHASES`], which follow each other; but on several ranks a system may
+    /// be assembled before its step begins.
     pub times: [Duration; PHASES.len()],
-    /// The share of `assemble` that lies before `share`: the next step's system is assembled while the state of this one travels.
+    /// The share of `assemble` that lies before `share`: the next step's system is assembled while
+    /// the state of this one travels.
     pub ahead: Duration,
     /// The step, its phases and its counters, if [`Simulation::record`](super::Simulation::record) asked for them.
     #[serde(skip)]
@@ -152,7 +161,7 @@ pub struct StepReport {
 
 impl StepReport {
     /// Takes note of a linear solve.
-    pub(super) fn note(&mut self, outcome: &Outcome) {
+    pub(crate) fn note(&mut self, outcome: &Outcome) {
         self.systems += 1;
         self.iterations += outcome.iterations;
         self.products += outcome.products;
@@ -165,8 +174,8 @@ impl StepReport {
         self.stops.count(self.sufficed);
     }
 
-    /// Adds a part of the step, also one that failed.
-    pub(super) fn add(&mut self, part: Self) {
+    /// Adds a substep, also one that failed.
+    pub(crate) fn add(&mut self, part: Self) {
         self.iterations += part.iterations;
         self.products += part.products;
         self.passes += part.passes;
@@ -198,15 +207,15 @@ impl StepReport {
 }
 
 /// Laps of the driver's clock, one for each phase.
-pub(super) struct Clock<'t> {
-    pub(super) now: Duration,
+pub(crate) struct Clock<'t> {
+    pub(crate) now: Duration,
     /// Hears of phases.
     track: &'t mut MainTrack,
 }
 
 impl<'t> Clock<'t> {
     /// Starts with the first phase of a part; the step begins with its first part.
-    pub(super) fn start(comm: &dyn Comm, track: &'t mut MainTrack) -> Self {
+    pub(crate) fn start(comm: &dyn Comm, track: &'t mut MainTrack) -> Self {
         let now = comm.now();
         if track.depth() == 0 {
             track.begin(STEP, now);
@@ -216,7 +225,7 @@ impl<'t> Clock<'t> {
     }
 
     /// Ends the phase, which found or made so many of something, and begins the next one, if one follows. Returns how long it took.
-    pub(super) fn lap(
+    pub(crate) fn lap(
         &mut self,
         comm: &dyn Comm,
         count: Option<(&'static str, u64)>,

@@ -1,394 +1,138 @@
-//! All that the next step depends on, gathered from the ranks and given back to them.
+//! Positions and velocities: of all vertices, and of those that the elements of a rank read.
 //!
-//! Beside positions and velocities a step remembers the velocity changes that the last two solves found,
-//! from which the next one starts, what each vertex's contact with bodies was, into what parts it was cut, and, for integrators that look back,
-//! the state before. Forgetting any of it would give a trajectory that is as good, but another one.
-//!
-//! It travels in pieces, so that no message is longer than ranks read, however many vertices there are.
+//! Every rank holds all vertices today ([`State`], 48 B each). The stages of a substep work on what
+//! is local to a rank, its own vertices followed by the halo ([`LocalState`]), and ask for what is
+//! of other patches by [`Neighbourhood`].
 
 use std::ops::Range;
 
 use glam::DVec3;
-use serde::{Deserialize, Serialize};
-use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
-use weft_runtime::wire;
 
-use super::body_response::VertexState;
-use super::error::StepError;
-use super::simulation::Simulation;
+use super::domain::Domain;
+use super::neighbourhood::Neighbourhood;
+use super::world::World;
+use crate::collide::Extent;
+use crate::team::{Shares, parts};
 
-/// The state between two steps: one entry per vertex in the order of the scene's own vertices, so that it
-/// fits any number of ranks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct State {
-    /// Steps taken.
-    pub step: u64,
+/// Positions (m) and velocities (m/s) of the same vertices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StateView<'a> {
     /// Positions in m.
-    pub positions: Vec<DVec3>,
+    pub(crate) x: &'a [DVec3],
     /// Velocities in m/s.
-    pub velocities: Vec<DVec3>,
-    /// Velocity changes that the last solve found, and the one before, in m/s.
-    pub changes: [Vec<DVec3>; 2],
-    /// What contacts with bodies were.
-    pub contacts: Vec<VertexState>,
-    /// How often the present part of a step is halved, and how many in a row went well since that changed.
-    pub stride: [u32; 2],
-    /// What the integrator looks back at, if it does.
-    pub past: Option<Past>,
+    pub(crate) v: &'a [DVec3],
 }
 
-/// The state before the last part of a step, as the integrator wants it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Past {
-    /// Length of that part in s.
-    pub length: f64,
+/// The state of all vertices at the start of a substep, the same on every rank.
+#[derive(Debug)]
+pub(crate) struct State {
     /// Positions in m.
-    pub positions: Vec<DVec3>,
+    pub(crate) x: Vec<DVec3>,
     /// Velocities in m/s.
-    pub velocities: Vec<DVec3>,
-}
-
-/// Vertices whose state travels in one message: each has up to 147 bytes there.
-const PIECE: usize = 1 << 20;
-
-/// What a rank sends of some of its vertices: changes, contacts, and the past if there is one.
-#[derive(Deserialize)]
-struct Theirs {
-    changes: [Vec<DVec3>; 2],
-    contacts: Vec<VertexState>,
-    past: [Vec<DVec3>; 2],
-}
-
-/// The same as it is sent.
-#[derive(Serialize)]
-struct Own<'a> {
-    changes: [&'a [DVec3]; 2],
-    contacts: &'a [VertexState],
-    past: [&'a [DVec3]; 2],
-}
-
-impl Theirs {
-    /// Whether it is of so many vertices.
-    fn is_of(&self, vertices: usize, looks_back: bool) -> bool {
-        let of_past = if looks_back { vertices } else { 0 };
-        self.changes.iter().all(|all| all.len() == vertices)
-            && self.contacts.len() == vertices
-            && self.past.iter().all(|all| all.len() == of_past)
-    }
-}
-
-/// What is told of a state before its vertices.
-#[derive(Serialize, Deserialize)]
-struct Outline {
-    vertices: u64,
-    step: u64,
-    stride: [u32; 2],
-    /// Length of the part before, in s, if there is a past.
-    past: Option<f64>,
-}
-
-/// That part of some values which a piece has; nothing of what is not there at all.
-fn part<T>(values: &[T], piece: Range<usize>) -> &[T] {
-    values.get(piece).unwrap_or_default()
-}
-
-fn malformed(from: Rank) -> impl Fn(String) -> CommError {
-    move |what| CommError::Malformed { from, what }
+    pub(crate) v: Vec<DVec3>,
+    /// The box around all positions, if it is known.
+    pub(crate) extent: Option<Extent>,
+    /// The vertices that each thread goes through in loops over all of them.
+    pub(crate) shares: Shares,
 }
 
 impl State {
-    /// Gives every rank the state that rank 0 has, if it has one; what others pass is ignored. Collective.
-    ///
-    /// # Errors
-    /// Messages failed.
-    pub fn broadcast(own: Option<&Self>, comm: &mut dyn Comm) -> Result<Option<Self>, CommError> {
-        Self::broadcast_in_pieces(own, comm, PIECE)
-    }
-
-    fn broadcast_in_pieces(
-        own: Option<&Self>,
-        comm: &mut dyn Comm,
-        piece: usize,
-    ) -> Result<Option<Self>, CommError> {
-        let (me, root) = (comm.rank(), Rank(0));
-        let own = own.filter(|_| me == root);
-        let outline = own.map(|own| Outline {
-            vertices: own.positions.len() as u64,
-            step: own.step,
-            stride: own.stride,
-            past: own.past.as_ref().map(|past| past.length),
-        });
-        let outline = wire::encode(&outline).map_err(CommError::unsendable(me, "a state"))?;
-        let outline: Option<Outline> =
-            wire::decode(&comm.broadcast(root, outline)?).map_err(malformed(root))?;
-        let Some(outline) = outline else {
-            return Ok(None);
-        };
-        let mut state = Self {
-            step: outline.step,
-            stride: outline.stride,
-            past: outline.past.map(|length| Past {
-                length,
-                ..Past::default()
-            }),
-            ..Self::default()
-        };
-        let mut start = 0;
-        let vertices = usize::try_from(outline.vertices).unwrap_or(usize::MAX);
-        while start < vertices {
-            let end = start.saturating_add(piece).min(vertices);
-            let of_past = own.and_then(|own| own.past.as_ref());
-            let sent = own.map(|own| {
-                (
-                    [&own.positions, &own.velocities].map(|all| part(all, start..end)),
-                    Own {
-                        changes: [0, 1].map(|i| part(&own.changes[i], start..end)),
-                        contacts: part(&own.contacts, start..end),
-                        past: of_past.map_or([&[][..]; 2], |past| {
-                            [&past.positions, &past.velocities].map(|all| part(all, start..end))
-                        }),
-                    },
-                )
-            });
-            let sent = sent.as_ref().map_or_else(|| Ok(Vec::new()), wire::encode);
-            let what = || format!("the state of {} vertices", end - start);
-            let sent = sent.map_err(|why| CommError::unsendable(me, what())(why))?;
-            let bytes = comm.broadcast(root, sent)?;
-            let ([x, v], theirs): ([Vec<DVec3>; 2], Theirs) =
-                wire::decode(&bytes).map_err(malformed(root))?;
-            let count = end - start;
-            if [x.len(), v.len()] != [count; 2] || !theirs.is_of(count, state.past.is_some()) {
-                return Err(malformed(root)(format!("not {}", what())));
-            }
-            state.positions.extend(x);
-            state.velocities.extend(v);
-            for (all, some) in state.changes.iter_mut().zip(theirs.changes) {
-                all.extend(some);
-            }
-            state.contacts.extend(theirs.contacts);
-            if let Some(past) = &mut state.past {
-                let [x, v] = theirs.past;
-                past.positions.extend(x);
-                past.velocities.extend(v);
-            }
-            start = end;
+    /// The state of a world at time 0.
+    pub(crate) fn new(world: &World, shares: Shares) -> Self {
+        Self {
+            x: world.model().rest().to_vec(),
+            v: world.start_velocities().to_vec(),
+            extent: None,
+            shares,
         }
-        Ok(Some(state))
     }
 
-    /// Whether there is one of everything for each of `vertices`.
-    #[must_use]
-    pub fn is_of(&self, vertices: usize) -> bool {
-        let lengths = [
-            self.positions.len(),
-            self.velocities.len(),
-            self.changes[0].len(),
-            self.changes[1].len(),
-            self.contacts.len(),
-        ];
-        let of_past = (self.past.as_ref()).map_or([vertices; 2], |past| {
-            [past.positions.len(), past.velocities.len()]
-        });
-        lengths == [vertices; 5] && of_past == [vertices; 2]
+    /// The number of vertices.
+    pub(crate) fn len(&self) -> usize {
+        self.x.len()
+    }
+
+    /// The state of some vertices that follow each other.
+    pub(crate) fn of(&self, vertices: Range<usize>) -> StateView<'_> {
+        StateView {
+            x: &self.x[vertices.clone()],
+            v: &self.v[vertices],
+        }
     }
 }
 
-impl Simulation<'_> {
-    /// The state, on rank 0. Collective.
-    ///
-    /// # Errors
-    /// Messages failed.
-    pub fn gather_state(&self, comm: &mut dyn Comm) -> Result<Option<State>, CommError> {
-        self.gather_in_pieces(comm, PIECE)
-    }
-
-    /// The same, of so many vertices of each rank at a time.
-    fn gather_in_pieces(
-        &self,
-        comm: &mut dyn Comm,
-        piece: usize,
-    ) -> Result<Option<State>, CommError> {
-        let (me, root) = (comm.rank(), Rank(0));
-        let past = &self.motion.past;
-        let looks_back = past.length > 0.0;
-        // Ranks own ranges of vertices, in the order of ranks.
-        let owned = |rank: Rank| self.ownership.vertices(rank.index());
-        let ranks = (0..comm.size() as u32).map(Rank);
-        let most = ranks.map(|rank| owned(rank).len()).max().unwrap_or(0);
-        let all = if me == root { self.x.len() } else { 0 };
-        let mut changes = [(); 2].map(|()| vec![DVec3::ZERO; all]);
-        let mut contacts = vec![VertexState::default(); all];
-        let of_past = if looks_back { all } else { 0 };
-        let mut before = [(); 2].map(|()| vec![DVec3::ZERO; of_past]);
-        for start in (0..most).step_by(piece) {
-            let of = |rank: Rank| {
-                let len = owned(rank).len();
-                start.min(len)..start.saturating_add(piece).min(len)
-            };
-            let mine = of(me);
-            let count = mine.len();
-            let own = Own {
-                changes: [&self.change, &self.change_before].map(|all| part(all, mine.clone())),
-                contacts: part(self.bodies.states(), mine.clone()),
-                past: if looks_back {
-                    [&past.x, &past.v].map(|all| part(all, mine.clone()))
-                } else {
-                    [&[]; 2]
-                },
-            };
-            let own = wire::encode(&own).map_err(|why| {
-                let what = format!("the state of {count} of its {} vertices", owned(me).len());
-                CommError::unsendable(me, what)(why)
-            })?;
-            let Some(gathered) = comm.gather(root, own)? else {
-                continue;
-            };
-            for (from, bytes) in (0..).map(Rank).zip(&gathered) {
-                let theirs: Theirs = wire::decode(bytes).map_err(malformed(from))?;
-                let theirs_of = of(from);
-                if !theirs.is_of(theirs_of.len(), looks_back) {
-                    let what = format!("a state that is not of {} vertices", theirs_of.len());
-                    return Err(malformed(from)(what));
-                }
-                let first = owned(from).start;
-                let place = first + theirs_of.start..first + theirs_of.end;
-                for (all, some) in changes.iter_mut().zip(&theirs.changes) {
-                    all[place.clone()].copy_from_slice(some);
-                }
-                contacts[place.clone()].copy_from_slice(&theirs.contacts);
-                if looks_back {
-                    for (all, some) in before.iter_mut().zip(&theirs.past) {
-                        all[place.clone()].copy_from_slice(some);
-                    }
-                }
-            }
-        }
-        if me != root {
-            return Ok(None);
-        }
-        let [past_x, past_v] = before;
-        Ok(Some(State {
-            step: self.step,
-            positions: self.world.original_order(&self.x),
-            velocities: self.world.original_order(&self.v),
-            changes: changes.map(|changes| self.world.original_order(&changes)),
-            contacts: self.world.original_order(&contacts),
-            stride: self.stride.between_steps(),
-            past: looks_back.then(|| Past {
-                length: past.length,
-                positions: self.world.original_order(&past_x),
-                velocities: self.world.original_order(&past_v),
-            }),
-        }))
-    }
-
-    /// Goes on from a state, which must be the same on every rank.
-    ///
-    /// # Errors
-    /// It is of another number of vertices.
-    pub fn restore(&mut self, state: &State) -> Result<(), StepError> {
-        if !state.is_of(self.x.len()) {
-            return Err(StepError::OtherState {
-                vertices: self.x.len(),
-            });
-        }
-        let old = |new: usize| self.world.tree().new_to_old()[new] as usize;
-        for new in 0..self.x.len() {
-            self.x[new] = state.positions[old(new)];
-            self.v[new] = state.velocities[old(new)];
-        }
-        let first = self.owned().start;
-        for (own, changes) in [&mut self.change, &mut self.change_before]
-            .into_iter()
-            .zip(&state.changes)
-        {
-            for (local, change) in own.iter_mut().enumerate() {
-                *change = changes[old(first + local)];
-            }
-        }
-        for (local, contact) in self.bodies.states_mut().iter_mut().enumerate() {
-            *contact = state.contacts[old(first + local)];
-        }
-        self.motion.forget();
-        self.ahead = None;
-        self.extent = None;
-        if let Some(past) = &state.past
-            && self.motion.looks_back()
-        {
-            let own = &mut self.motion.past;
-            own.length = past.length;
-            for (local, (x, v)) in own.x.iter_mut().zip(&mut own.v).enumerate() {
-                *x = past.positions[old(first + local)];
-                *v = past.velocities[old(first + local)];
-            }
-        }
-        self.stride.restore(state.stride);
-        self.step = state.step;
-        Ok(())
-    }
+/// The state of the vertices that a rank's elements read: its own, then the halo.
+#[derive(Debug)]
+pub(crate) struct LocalState {
+    /// Positions in m.
+    pub(crate) x: Vec<DVec3>,
+    /// Velocities in m/s.
+    pub(crate) v: Vec<DVec3>,
+    /// The patches that the vertices of the halo are of, in order.
+    halo: Vec<HaloPatch>,
 }
 
-#[cfg(test)]
-mod tests {
-    use weft_runtime::ScopeOptions;
-    use weft_runtime::comm::threads::launch;
+/// The vertices of one patch that are in a rank's halo.
+#[derive(Debug)]
+struct HaloPatch {
+    patch: usize,
+    /// The indices of its vertices among those of the halo.
+    indices: Range<usize>,
+}
 
-    use super::*;
-    use crate::scene::Scene;
-    use crate::step::World;
-
-    const SCENE: &str = "partition.patches = 8
-        time.step = \"2 ms\"
-        solver.integrator = \"bdf2\"
-        [[cloth]]
-        grid = { size = 1, vertices = 9 }
-        velocity = [0, 0, -1]
-        material = { density = 0.15, stretch = 1000, bending = 1e-5 }
-        [[body]]
-        shape = \"sphere\"
-        center = [0, 0, -0.102]
-        radius = 0.1\n";
-
-    /// However few vertices a message may be of, and whether or not ranks own a multiple of them.
-    #[test]
-    fn a_state_in_pieces_is_the_state() {
-        let scene = Scene::parse(SCENE, None, &[]).unwrap();
-        let world = World::build(&scene).unwrap();
-        for ranks in [1, 2, 3, 5] {
-            let states = launch(ranks, |comm| {
-                let mut simulation =
-                    Simulation::new(&world, comm, &ScopeOptions::default()).unwrap();
-                for _ in 0..4 {
-                    simulation.advance(comm).unwrap();
-                }
-                let whole = simulation.gather_state(comm).unwrap();
-                for piece in [1, 5, 8, 27, 81, usize::MAX] {
-                    let again = simulation.gather_in_pieces(comm, piece).unwrap();
-                    assert_eq!(again, whole, "{piece} vertices at a time");
-                    let shared = State::broadcast_in_pieces(whole.as_ref(), comm, piece).unwrap();
-                    let shared = shared.unwrap();
-                    assert!(shared.is_of(81));
-                    if let Some(whole) = &whole {
-                        assert_eq!(shared, *whole, "{piece} vertices at a time");
-                    }
-                    simulation.restore(&shared).unwrap();
-                    assert_eq!(simulation.gather_state(comm).unwrap(), whole);
-                }
-                whole
-            });
-            let whole = states.unwrap().swap_remove(0).unwrap();
-            assert!(whole.past.is_some());
-            assert!(whole.contacts.iter().any(|contact| contact.held));
-            assert_ne!(whole.changes[0], whole.changes[1]);
+impl LocalState {
+    /// The state of a rank, before it is loaded for the first time.
+    pub(crate) fn new(world: &World, domain: &Domain) -> Self {
+        let halo = domain.plan.halo();
+        let mut patches: Vec<HaloPatch> = Vec::new();
+        for (index, &vertex) in halo.iter().enumerate() {
+            let patch = world.tree().patch_of(vertex);
+            match patches.last_mut().filter(|last| last.patch == patch) {
+                Some(last) => last.indices.end = index + 1,
+                None => patches.push(HaloPatch {
+                    patch,
+                    indices: index..index + 1,
+                }),
+            }
+        }
+        Self {
+            x: vec![DVec3::ZERO; domain.plan.local_len()],
+            v: vec![DVec3::ZERO; domain.plan.local_len()],
+            halo: patches,
         }
     }
 
-    #[test]
-    fn a_state_that_rank_0_lacks_no_rank_gets() {
-        let states = launch(3, |comm| {
-            let own = (comm.rank() == Rank(1)).then(State::default);
-            State::broadcast(own.as_ref(), comm).unwrap()
+    /// Positions and velocities.
+    pub(crate) fn view(&self) -> StateView<'_> {
+        StateView {
+            x: &self.x,
+            v: &self.v,
+        }
+    }
+
+    /// Copies what the rank's elements read. `own` are its vertices, in the shares of its threads.
+    pub(crate) fn load(
+        &mut self,
+        domain: &Domain,
+        own: StateView<'_>,
+        shares: &Shares,
+        neighbourhood: &impl Neighbourhood,
+    ) {
+        let count = own.x.len();
+        let to = parts(&mut self.x[..count], &shares.elements)
+            .zip(parts(&mut self.v[..count], &shares.elements));
+        shares.run(to.zip(&shares.elements), |((x, v), share)| {
+            x.copy_from_slice(&own.x[share.clone()]);
+            v.copy_from_slice(&own.v[share.clone()]);
         });
-        assert_eq!(states.unwrap(), [None, None, None]);
+        let halo = domain.plan.halo();
+        for HaloPatch { patch, indices } in &self.halo {
+            let first = neighbourhood.vertices(*patch).start;
+            let theirs = neighbourhood.state(*patch);
+            for (&vertex, at) in halo[indices.clone()].iter().zip(count + indices.start..) {
+                self.x[at] = theirs.x[vertex as usize - first];
+                self.v[at] = theirs.v[vertex as usize - first];
+            }
+        }
     }
 }

@@ -6,8 +6,6 @@
 //! the face's plane. Swept volumes inflated by half the reach then overlap, so that trees find just
 //! the contacts that testing all pairs would.
 
-pub mod ccd;
-
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{Pose, Sweep};

@@ -126,7 +126,8 @@ fn a_system_is_what_its_elements_say_one_by_one() {
     }
 }
 
-/// What the system says of the next step is what that does, of every integrator, also amid a motion that has a past.
+/// What the system says of the next step is what that does, of every integrator, also amid a motion
+/// that has a past.
 #[test]
 fn the_free_system_is_the_one_that_the_next_step_solves() {
     let mut seen = Vec::new();
@@ -156,9 +157,9 @@ fn the_free_system_is_the_one_that_the_next_step_solves() {
         s.advance(&mut comm).unwrap();
         let change: Vec<DVec3> = match integrator {
             // The first half's; moved by w = v + Δv.
-            "newmark" => s.change.to_vec(),
+            "newmark" => s.solver.change.to_vec(),
             // From where the first half had come to.
-            "central" => s.further.to_vec(),
+            "central" => s.solver.further.to_vec(),
             _ => (s.velocities().iter().zip(&before))
                 .map(|(v, u)| *v - *u)
                 .collect(),
@@ -181,7 +182,7 @@ fn the_free_system_is_the_one_that_the_next_step_solves() {
     }
 }
 
-/// v = g n h and drop = g h² n (n + 1) / 2 for implicit Euler, to rounding.
+/// Free fall has v = g n h and drop = g h² n (n + 1) / 2 for implicit Euler, to rounding.
 #[test]
 fn free_fall_is_exact() {
     // Ten thousand times the energy of a light sheet, for every solve may leave 1e-12 √J of it.
@@ -205,8 +206,8 @@ fn free_fall_is_exact() {
     }
 }
 
-/// A crumpled, spinning sheet on its own for 0.75 s in steps of so many ms: how much of its linear and
-/// angular momentum is lost, as shares. Its energy must never grow.
+/// A crumpled, spinning sheet on its own for 0.75 s in steps of so many ms: how much of its linear
+/// and angular momentum is lost, as shares. Its energy must never grow.
 fn losses_of_a_closed_system(step_ms: f64) -> (f64, f64) {
     let text = sheet(
         13,
@@ -241,8 +242,8 @@ fn losses_of_a_closed_system(step_ms: f64) -> (f64, f64) {
     )
 }
 
-/// Linear momentum is kept to the solver's tolerance; angular momentum, which implicit Euler damps, to the
-/// order of the step.
+/// Linear momentum is kept to the solver's tolerance; angular momentum, which implicit Euler damps,
+/// to the order of the step.
 #[test]
 fn a_closed_system_keeps_momentum_and_never_gains_energy() {
     let (linear, coarse) = losses_of_a_closed_system(5.0);
@@ -400,8 +401,9 @@ fn nothing_enters_a_body_and_cloth_does_not_stretch_much() {
     );
 }
 
-/// A sheet falls flat on a floor while it drifts. It lands, neither bounces nor sinks, and slides as far as Coulomb's law says: at the impact friction
-/// takes its coefficient times the speed of landing, then its coefficient times gravity.
+/// A sheet falls flat on a floor while it drifts. It lands, neither bounces nor sinks, and slides
+/// as far as Coulomb's law says: at the impact friction takes its coefficient times the speed of
+/// landing, then its coefficient times gravity.
 #[test]
 fn a_sheet_lands_and_slides_to_rest_whatever_the_integrator() {
     for integrator in ["euler", "bdf2", "newmark", "central"] {

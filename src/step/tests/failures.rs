@@ -5,8 +5,8 @@ use weft_runtime::trace::Mark;
 use super::*;
 use crate::step::{COUNTERS, StepReport};
 
-/// On several ranks the next step's system is there when a step ends; whoever changes the state then, or looks at another system, gets
-/// what one rank gets, which assembles it later.
+/// On several ranks the next step's system is there when a step ends; whoever changes the state
+/// then, or looks at another system, gets what one rank gets, which assembles it later.
 #[test]
 fn a_system_that_was_assembled_ahead_is_given_up_with_its_state() {
     let world = world(&drape());
@@ -75,12 +75,12 @@ fn a_step_that_fails_is_cut_and_ends_where_it_would_have_ended() {
         (report, s.time(), s.step())
     };
     let (whole, ..) = press(&world(&text(r#"step = "20 ms""#)));
-    assert_eq!((whole.parts, whole.halvings), (1, 0));
+    assert_eq!((whole.substeps, whole.halvings), (1, 0));
     let (cut, time, step) = press(&world(&text(
         r#"step = "20 ms", shortest = "1 ms", strain_change = 0.1"#,
     )));
     assert!(
-        cut.parts > 1 && cut.halvings > 0 && cut.rough == 0,
+        cut.substeps > 1 && cut.halvings > 0 && cut.rough == 0,
         "{cut:?}"
     );
     assert_eq!((time, step), (0.02, 1));

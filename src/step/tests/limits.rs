@@ -31,8 +31,8 @@ fn a_stretched_triangle_is_brought_to_its_limit_and_no_momentum_appears() {
     );
 }
 
-/// The sheet with a corner that is torn away: how far its edges change their length in one step of 5 ms, as a share, with its momentum
-/// before and after.
+/// The sheet with a corner that is torn away: how far its edges change their length in one step of
+/// 5 ms, as a share, with its momentum before and after.
 fn torn_edges(contact: &str) -> (f64, DVec3, DVec3, u64) {
     let text = sheet(
         11,
@@ -97,7 +97,8 @@ fn thrown(time: &str) -> World {
     world(&text)
 }
 
-/// So many steps of it: its largest strain, that a rank sees, how often steps were halved, the reason of the first time, and where it ends.
+/// Takes steps of it: its largest strain, that a rank sees, how often steps were halved, the
+/// reason of the first time, and where it ends.
 fn stretches(
     world: &World,
     comm: &mut dyn Comm,
@@ -114,7 +115,7 @@ fn stretches(
     (strain, halvings, why, s.positions().to_vec())
 }
 
-/// Of a limit of 5 %.
+/// The limit is 5 %.
 #[test]
 fn steps_that_may_be_cut_are_where_cloth_is_torn_beyond_its_limit() {
     let (whole, none, ..) = stretches(&thrown(""), &mut Solo::new(), 60);

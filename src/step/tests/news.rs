@@ -5,7 +5,7 @@ use weft_runtime::comm::{CommError, Rank};
 use weft_runtime::wire;
 
 use super::*;
-use crate::step::balancer::News;
+use crate::step::contact::balancer::News;
 
 /// A rank that has made a test, of what it is reported by two.
 struct Hearer {
@@ -78,7 +78,8 @@ fn an_assignment_is_made_and_its_boundaries_follow() {
     hearer.hear([&cost_report(0), &cost_report(1)]).unwrap();
     let [planned, _] = hearer.parts(0);
     assert!(planned > 0.95, "{planned}");
-    // The first took twice as long for it as was foreseen, so half as long again is believed, and the other takes some of it over.
+    // The first took twice as long for it as was foreseen, so half as long again is believed, and
+    // the other takes some of it over.
     hearer
         .balancer
         .ended(tests(0), Duration::ZERO, Duration::ZERO);

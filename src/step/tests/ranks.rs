@@ -1,11 +1,13 @@
-//! The same bits on any number of ranks and threads, and after any other steps.
+//! Bits that are equal on any number of ranks and threads, and after any other steps.
 
 use weft_balance::cost_model::CostModel;
 
 use super::*;
-use crate::step::contacts::Contacts;
+use crate::step::contact::contacts::Contacts;
+use crate::step::system::linear_system::Following;
 
-/// The promise: positions and velocities equal to the bit, whatever the ranks, workers and schedule.
+/// The promise: positions and velocities equal to the bit, whatever the ranks, workers and
+/// schedule.
 #[test]
 fn the_state_does_not_depend_on_ranks_workers_or_stealing() {
     the_state_is_the_same_everywhere(&world(&drape()));
@@ -89,7 +91,7 @@ fn the_state_is_the_same_everywhere(world: &World) {
     }
 }
 
-/// What is kept from system to system is that of this one's times.
+/// Values that are kept from system to system are those of this one's times.
 #[test]
 fn a_system_does_not_depend_on_the_ones_before() {
     let world = world(&sheet(7, "", ""));
@@ -107,11 +109,14 @@ fn a_system_does_not_depend_on_the_ones_before() {
     let new = || Simulation::new(&world, &Solo::new(), &options).unwrap();
     let expected = product(&mut new());
     let mut other = new();
-    for times in [(2e-3, 2e-3), (2e-3, 5e-3), (5e-3, 2e-3)] {
+    for [tau, stiff] in [[2e-3, 2e-3], [2e-3, 5e-3], [5e-3, 2e-3]] {
         other.load_local();
-        other.assemble_here(times).unwrap();
+        let following = Following { tau, stiff };
+        let system = &mut other.system;
+        let assembled = system.assemble_here(&world, &other.local, following);
+        assembled.unwrap();
         let mut y = vec![DVec3::ZERO; rows];
-        other.matrix.multiply(&x, &mut y, Rows::All);
+        other.system.matrix.multiply(&x, &mut y, Rows::All);
         assert_ne!(y, expected.0);
         assert_eq!(product(&mut other), expected);
     }
@@ -160,7 +165,7 @@ fn no_integrator_depends_on_ranks() {
     }
 }
 
-/// All that the next step depends on is in the state, whoever goes on from it.
+/// The state has everything that the next step depends on, whoever goes on from it.
 #[test]
 fn every_integrator_goes_on_from_its_state_on_other_ranks() {
     for way in &WAYS {
@@ -196,8 +201,8 @@ fn every_integrator_goes_on_from_its_state_on_other_ranks() {
     }
 }
 
-/// What all ranks find together, through trees, tasks, splits and thieves, is what testing every pair of
-/// triangles finds; and each pair of features once.
+/// What all ranks find together, through trees, tasks, splits and thieves, is what testing every
+/// pair of triangles finds; and each pair of features once.
 #[test]
 fn ranks_that_steal_find_what_brute_force_finds() {
     let world = world(&sheet(
@@ -221,7 +226,8 @@ fn ranks_that_steal_find_what_brute_force_finds() {
     let mut volumes = Volumes::default();
     let expected = brute_force(&Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005));
     assert!(expected.len() > 1000, "{}", expected.len());
-    // When threads of ranks get a core is the system's affair: something moves in some of these runs, not in each.
+    // When threads of ranks get a core is the system's affair: something moves in some of these
+    // runs, not in each.
     let (mut splits, mut moved) = (0, 0);
     for (ranks, seed) in [(1, 0), (2, 1), (3, 2), (7, 3), (16, 4)] {
         for split in [

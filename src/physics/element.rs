@@ -1,0 +1,57 @@
+//! Elements that couple their vertices by blocks: what each of them adds to a linear system.
+//!
+//! An [`Element`] of `N` vertices has an energy. In a system it is linearised where its corners
+//! are, and then gives an impulse to each corner, and a block to each pair of corners. Folds,
+//! shells, springs and panels in the air are such elements; whatever has vertices and an energy can
+//! be one. Triangles of woven cloth and quadratic bending are not, for they have faster ways
+//! ([`super::membrane_lanes`], [`super::bending`]).
+
+use glam::{DMat3, DVec3};
+
+/// Times of a substep, in s, by which forces and positions are multiplied in a system.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// The time for which forces act, τ.
+    pub(crate) tau: f64,
+    /// The time by which positions follow the change of velocities that is looked for.
+    pub(crate) stiff: f64,
+    /// The time by which positions follow the velocities that it is a change of.
+    pub(crate) shift: f64,
+}
+
+/// Positions (m) and velocities (m/s) of an element's corners.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Corners<const N: usize> {
+    /// Positions in m.
+    pub(crate) x: [DVec3; N],
+    /// Velocities in m/s.
+    pub(crate) v: [DVec3; N],
+}
+
+/// An element that couples its `N` vertices by 3x3 blocks.
+pub(crate) trait Element<const N: usize> {
+    /// Its forces and their derivatives at some positions and velocities, times those of the
+    /// system.
+    type Linearised;
+
+    /// Linearises the energy and the damping.
+    fn linearise(&self, corners: Corners<N>, times: &Times) -> Self::Linearised;
+
+    /// Passes the block (kg) of corner `row` and each corner to `add`, corner by corner, and
+    /// returns the impulse (kg m/s) on `row`.
+    fn row(&self, at: &Self::Linearised, row: usize, add: impl FnMut(usize, DMat3)) -> DVec3;
+}
+
+impl<const N: usize, E: Element<N>> Element<N> for &E {
+    type Linearised = E::Linearised;
+
+    #[inline(always)]
+    fn linearise(&self, corners: Corners<N>, times: &Times) -> Self::Linearised {
+        (**self).linearise(corners, times)
+    }
+
+    #[inline(always)]
+    fn row(&self, at: &Self::Linearised, row: usize, add: impl FnMut(usize, DMat3)) -> DVec3 {
+        (**self).row(at, row, add)
+    }
+}

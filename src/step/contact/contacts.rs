@@ -1,0 +1,467 @@
+//! The contacts of a step that concern a rank's vertices, in an order that depends on positions and
+//! velocities only.
+//!
+//! Contacts are large, and many where cloth is piled up: what is sorted are their names, with where
+//! each was found; there it stays. They lie in a few times as many buckets as there are of them, by
+//! the first feature; there is little left to compare. Each thread sorts those between two first
+//! features.
+
+use crate::collide::Contact;
+use crate::collide::contact::{PairId, PairKind};
+use crate::team::Team;
+
+/// Contacts that were found together.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    contacts: Vec<Contact>,
+    /// Their names, side by side: whoever found them has them at hand, and whoever sorts them does
+    /// not.
+    ids: Vec<PairId>,
+}
+
+impl Batch {
+    pub(crate) fn new(contacts: Vec<Contact>) -> Self {
+        let ids = contacts.iter().map(|contact| contact.id).collect();
+        Self { contacts, ids }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.contacts.len()
+    }
+}
+
+/// Contacts, each once, and what sorting them needs room for: steps have about as many, and fresh
+/// memory takes longer than sorting.
+#[derive(Debug, Default)]
+pub(crate) struct Contacts {
+    /// All, as they were found.
+    found: Vec<Batch>,
+    /// What threads have sorted, one after the other.
+    stretches: Vec<Stretch>,
+}
+
+/// The location of a contact: its batch, and its number within the batch.
+type Location = [u32; 2];
+
+/// Kinds of contacts that are shared out by their first feature: cloth against cloth, vertices and
+/// faces, and edges; vertices against bodies.
+const SHARED: usize = 3;
+/// Contacts for each thread that are worth sharing.
+const FEWEST: usize = 1024;
+/// Buckets for each name, at most: so many that few of them have several names.
+const BUCKETS: u64 = 8;
+/// The most names in a bucket that are sorted one by one.
+const FEW: u32 = 16;
+/// The number of contacts of which one is looked at to see how they lie.
+const SAMPLE: usize = 32;
+
+/// Which of the kinds that are shared out this is.
+fn shared(kind: PairKind) -> Option<usize> {
+    match kind {
+        PairKind::VertexFace => Some(0),
+        PairKind::EdgeEdge => Some(1),
+        PairKind::VertexBody => Some(2),
+        PairKind::FaceBody | PairKind::EdgeBody => None,
+    }
+}
+
+/// First features at which contacts of each kind are cut into so many shares of about as many, as a
+/// sample has it: of each share the first, and the first of none.
+fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
+    let mut sample = [const { Vec::new() }; SHARED];
+    if shares > 1 {
+        for id in found.iter().flat_map(|batch| &batch.ids).step_by(SAMPLE) {
+            if let Some(kind) = shared(id.kind) {
+                sample[kind].push(id.a);
+            }
+        }
+    }
+    sample.map(|mut firsts: Vec<u32>| {
+        firsts.sort_unstable();
+        let cut = |share: usize| match share {
+            0 => 0,
+            _ if share == shares => u64::from(u32::MAX) + 1,
+            _ => (firsts.get(firsts.len() * share / shares)).map_or(0, |&first| u64::from(first)),
+        };
+        (0..=shares).map(cut).collect()
+    })
+}
+
+/// The name of a contact, and its location.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Located<N> {
+    name: N,
+    place: Location,
+}
+
+/// Names of contacts, and where these are.
+#[derive(Debug, Default)]
+struct Names<N> {
+    sorted: Vec<Located<N>>,
+    /// The names that were found since.
+    found: Vec<Located<N>>,
+    /// The names that were found since, in order.
+    ordered: Vec<Located<N>>,
+}
+
+/// The contacts that a thread sorts.
+#[derive(Debug, Default)]
+struct Stretch {
+    /// Cloth against cloth, vertices and faces, then edges, by features, of which the first is in
+    /// the upper half.
+    layers: [Names<u64>; 2],
+    /// A rank's vertices against bodies, by vertex, in the upper half, and body; then face.
+    vertex_body: Names<(u64, u32)>,
+    /// Others against bodies, by kind, body and features.
+    bodies: Vec<Located<PairId>>,
+    buckets: Vec<u32>,
+}
+
+impl Stretch {
+    fn clear(&mut self) {
+        self.layers.iter_mut().for_each(Names::clear);
+        self.vertex_body.clear();
+        self.bodies.clear();
+    }
+
+    fn add(&mut self, id: PairId, place: Location) {
+        let with = |second: u32| u64::from(id.a) << 32 | u64::from(second);
+        let layer = Located {
+            name: with(id.b),
+            place,
+        };
+        match id.kind {
+            PairKind::VertexFace => self.layers[0].found.push(layer),
+            PairKind::EdgeEdge => self.layers[1].found.push(layer),
+            PairKind::VertexBody => {
+                let name = (with(id.body), id.b);
+                self.vertex_body.found.push(Located { name, place });
+            }
+            PairKind::FaceBody | PairKind::EdgeBody => {
+                self.bodies.push(Located { name: id, place })
+            }
+        }
+    }
+
+    /// Takes in one of the shares that were cut of batches, of which the first ones are taken in
+    /// already. The first share has the contacts that are not shared out.
+    fn sort(&mut self, found: &[Batch], first: usize, cuts: &[Vec<u64>; SHARED], share: usize) {
+        let ranges = [0, 1, 2].map(|kind| cuts[kind][share]..cuts[kind][share + 1]);
+        let here = |id: &PairId| match shared(id.kind) {
+            Some(kind) => ranges[kind].contains(&u64::from(id.a)),
+            None => share == 0,
+        };
+        let alone = cuts[0].len() == 2;
+        for (batch, found) in (first as u32..).zip(&found[first..]) {
+            for (at, &id) in (0..).zip(&found.ids) {
+                if alone || here(&id) {
+                    self.add(id, [batch, at]);
+                }
+            }
+        }
+        for names in &mut self.layers {
+            names.sort(|features| (features >> 32) as u32, &mut self.buckets);
+        }
+        let vertex = |&(body, _): &(u64, u32)| (body >> 32) as u32;
+        self.vertex_body.sort(vertex, &mut self.buckets);
+        self.bodies.sort_unstable();
+    }
+
+    /// Where contacts are that are not of vertices against bodies, by their kinds.
+    fn others(&self) -> [Locations<'_>; 3] {
+        let [faces, edges] = &self.layers;
+        [
+            Locations::Layer(&faces.sorted),
+            Locations::Layer(&edges.sorted),
+            Locations::Bodies(&self.bodies),
+        ]
+    }
+}
+
+/// Where contacts are, in the order of their names.
+#[derive(Clone, Copy)]
+enum Locations<'a> {
+    Layer(&'a [Located<u64>]),
+    Bodies(&'a [Located<PairId>]),
+}
+
+impl Locations<'_> {
+    fn len(self) -> usize {
+        match self {
+            Self::Layer(names) => names.len(),
+            Self::Bodies(names) => names.len(),
+        }
+    }
+
+    /// Makes something of each.
+    fn map<R>(self, found: &[Batch], made: &mut [R], make: impl Fn(&Contact) -> R) {
+        match self {
+            Self::Layer(names) => {
+                for (made, named) in made.iter_mut().zip(names) {
+                    *made = make(contact_at(found, named.place));
+                }
+            }
+            Self::Bodies(names) => {
+                for (made, named) in made.iter_mut().zip(names) {
+                    *made = make(contact_at(found, named.place));
+                }
+            }
+        }
+    }
+}
+
+impl Contacts {
+    /// Takes in batches of contacts in any order, each contact once. Threads sort some each.
+    pub(crate) fn take_in(&mut self, found: Vec<Batch>, team: &Team) {
+        let mut first = self.found.len();
+        self.found.extend(found);
+        let shares = if first > 0 && self.stretches.len() == 1 {
+            1
+        } else {
+            // Others are cut elsewhere.
+            self.stretches.iter_mut().for_each(Stretch::clear);
+            first = 0;
+            (self.len() / FEWEST).clamp(1, team.threads())
+        };
+        let found = &self.found;
+        let cuts = cuts(found, shares);
+        self.stretches.resize_with(shares, Stretch::default);
+        team.run(self.stretches.iter_mut().enumerate(), |(share, stretch)| {
+            stretch.sort(found, first, &cuts, share)
+        });
+    }
+
+    /// Forgets them.
+    pub(crate) fn clear(&mut self) {
+        self.found.clear();
+        self.stretches.iter_mut().for_each(Stretch::clear);
+    }
+
+    /// The contacts of a rank's vertices against bodies, sorted by vertex, then body and face.
+    pub(crate) fn vertex_body(&self) -> impl Iterator<Item = &Contact> {
+        let names = self.stretches.iter();
+        let names = names.flat_map(|stretch| &stretch.vertex_body.sorted);
+        names.map(|named| contact_at(&self.found, named.place))
+    }
+
+    /// Makes something of each but those of vertices against bodies, which are [so
+    /// many](Self::layers_len): of cloth against cloth, vertices and faces, then edges; then of
+    /// bodies. Threads take those that they have sorted: contacts lie about in memory, and fetching
+    /// them is most of it.
+    pub(crate) fn map_layers<R: Send>(
+        &self,
+        team: &Team,
+        mut made: &mut [R],
+        make: impl Fn(&Contact) -> R + Sync,
+    ) {
+        let mut work: Vec<Vec<(&mut [R], Locations<'_>)>> = Vec::new();
+        work.resize_with(self.stretches.len(), Vec::new);
+        for kind in 0..3 {
+            for (work, stretch) in work.iter_mut().zip(&self.stretches) {
+                let places = stretch.others()[kind];
+                let (own, rest) = made.split_at_mut(places.len());
+                work.push((own, places));
+                made = rest;
+            }
+        }
+        team.run(work, |stretches| {
+            for (made, places) in stretches {
+                places.map(&self.found, made, &make);
+            }
+        });
+    }
+
+    /// How many are not of vertices against bodies.
+    pub(crate) fn layers_len(&self) -> usize {
+        let kinds = self.stretches.iter().flat_map(Stretch::others);
+        kinds.map(Locations::len).sum()
+    }
+
+    /// All, in no order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Contact> {
+        self.found.iter().flat_map(|batch| &batch.contacts)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.found.iter().map(Batch::len).sum()
+    }
+}
+
+fn contact_at(found: &[Batch], [batch, at]: Location) -> &Contact {
+    &found[batch as usize].contacts[at as usize]
+}
+
+impl<N> Names<N> {
+    fn clear(&mut self) {
+        self.found.clear();
+        self.sorted.clear();
+        self.ordered.clear();
+    }
+}
+
+impl<N: Copy + Ord + Default> Names<N> {
+    /// Takes in what was found, in order; `first` tells a name's first number.
+    fn sort(&mut self, first: impl Fn(&N) -> u32, buckets: &mut Vec<u32>) {
+        self.order(first, buckets);
+        let Self {
+            sorted,
+            found,
+            ordered,
+        } = self;
+        found.clear();
+        if sorted.is_empty() {
+            std::mem::swap(sorted, ordered);
+        } else if !ordered.is_empty() {
+            merge([sorted, ordered], found);
+            std::mem::swap(sorted, found);
+            found.clear();
+        }
+        ordered.clear();
+    }
+
+    /// Puts what was found in order.
+    fn order(&mut self, first: impl Fn(&N) -> u32, buckets: &mut Vec<u32>) {
+        let Self {
+            found,
+            ordered: sorted,
+            ..
+        } = self;
+        let firsts = || found.iter().map(|named| first(&named.name));
+        let Some((least, most)) = firsts().min().zip(firsts().max()) else {
+            return;
+        };
+        let most = most - least;
+        let width = (0..31)
+            .find(|&bits| u64::from(most >> bits) < BUCKETS * found.len() as u64)
+            .unwrap_or(31);
+        let bucket = |name: &N| ((first(name) - least) >> width) as usize;
+        // Counted one place further on, and summed: where each begins; then where it ends.
+        buckets.clear();
+        buckets.resize((most >> width) as usize + 2, 0);
+        for named in &*found {
+            buckets[bucket(&named.name) + 1] += 1;
+        }
+        let (mut end, mut fullest) = (0, 0);
+        for count in &mut *buckets {
+            fullest = fullest.max(*count);
+            end += *count;
+            *count = end;
+        }
+        sorted.resize(found.len(), Located::default());
+        for named in found {
+            let end = &mut buckets[bucket(&named.name)];
+            sorted[*end as usize] = *named;
+            *end += 1;
+        }
+        if fullest <= FEW {
+            // Nothing has far to go.
+            insert_each(sorted);
+        } else {
+            let mut begin = 0;
+            for &end in &*buckets {
+                sorted[begin..end as usize].sort_unstable_by_key(|named| named.name);
+                begin = end as usize;
+            }
+        }
+    }
+}
+
+/// Merges two sorted lists.
+fn merge<N: Copy + Ord>([mut a, mut b]: [&[Located<N>]; 2], merged: &mut Vec<Located<N>>) {
+    while let (Some(next_a), Some(next_b)) = (a.first(), b.first()) {
+        if next_b.name < next_a.name {
+            merged.push(*next_b);
+            b = &b[1..];
+        } else {
+            merged.push(*next_a);
+            a = &a[1..];
+        }
+    }
+    merged.extend_from_slice(a);
+    merged.extend_from_slice(b);
+}
+
+/// Sorts names that are nearly sorted.
+fn insert_each<N: Copy + Ord>(names: &mut [Located<N>]) {
+    for at in 1..names.len() {
+        let name = names[at];
+        let mut to = at;
+        while to > 0 && name.name < names[to - 1].name {
+            names[to] = names[to - 1];
+            to -= 1;
+        }
+        names[to] = name;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::DVec3;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::collide::contact::Separation;
+
+    fn contact(kind: PairKind, body: u32, a: u32, b: u32) -> Contact {
+        let separation = Separation {
+            normal: DVec3::Z,
+            gap: 0.0,
+            target: 0.0,
+            body_velocity: DVec3::ZERO,
+        };
+        Contact::new(PairId { kind, body, a, b }, [a], [1.0], separation)
+    }
+
+    fn kind() -> impl Strategy<Value = PairKind> {
+        prop::sample::select(vec![
+            PairKind::VertexFace,
+            PairKind::EdgeEdge,
+            PairKind::VertexBody,
+            PairKind::FaceBody,
+            PairKind::EdgeBody,
+        ])
+    }
+
+    proptest! {
+        #[test]
+        fn contacts_are_in_the_order_of_their_names(
+            found in prop::collection::vec((kind(), 0u32..3, 0u32..50, 0u32..50), 0..300),
+            spread in prop::sample::select(vec![1, 1000, u32::MAX / 50]),
+            batch in 1usize..100,
+            times in prop::sample::select(vec![1, 30]),
+            threads in 1usize..4,
+            sooner in 0usize..=4,
+        ) {
+            // Many are shared out.
+            let found = (0..times).flat_map(|time| {
+                found.iter().map(move |&(kind, body, a, b)| (kind, body, a, b + 50 * time))
+            });
+            let found = found.map(|(kind, body, a, b)| {
+                let body = if kind <= PairKind::EdgeEdge { 0 } else { body };
+                contact(kind, body, a * spread, b)
+            });
+            let found: Vec<Contact> = found.collect();
+            let batches = found.chunks(batch).map(|batch| Batch::new(batch.to_vec()));
+            let mut contacts = Contacts::default();
+            let mut batches: Vec<Batch> = batches.collect();
+            let team = Team::new(threads).unwrap();
+            // Some of them later.
+            let later = batches.split_off(batches.len() * sooner / 4);
+            contacts.take_in(batches, &team);
+            contacts.take_in(later, &team);
+            prop_assert_eq!(contacts.len(), found.len());
+            let (mut vertices, mut others): (Vec<PairId>, Vec<PairId>) =
+                (found.iter().map(|c| c.id)).partition(|id| id.kind == PairKind::VertexBody);
+            vertices.sort_by_key(|id| (id.a, id.body, id.b));
+            others.sort();
+            let ids: Vec<PairId> = contacts.vertex_body().map(|c| c.id).collect();
+            prop_assert_eq!(ids, vertices);
+            prop_assert_eq!(contacts.layers_len(), others.len());
+            let mut ids = vec![PairId { kind: PairKind::VertexBody, body: 0, a: 0, b: 0 }; others.len()];
+            contacts.map_layers(&Team::new(threads).unwrap(), &mut ids, |c| c.id);
+            prop_assert_eq!(ids, others);
+            prop_assert!(contacts.all().map(|c| c.id).eq(found.iter().map(|c| c.id)));
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Questions about a simulation that is at rest between two steps: nothing here changes the state.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `breach` | why strain goes beyond its limit |
+//! | `probe` | what a profile of the next step reads |
+
+pub(super) mod breach;
+mod probe;

@@ -1,0 +1,57 @@
+//! The part of the cloth that a rank computes: what it owns, what it reads, what that costs.
+
+use std::ops::Range;
+
+use weft_balance::cost_model::{CostModel, Work};
+use weft_partition::{HaloPlan, Ownership, PartitionError};
+use weft_runtime::comm::Comm;
+
+use super::world::World;
+
+/// The part of the cloth that a rank computes.
+#[derive(Debug)]
+pub(crate) struct Domain {
+    /// The owners of patches and vertices.
+    pub(crate) ownership: Ownership,
+    /// The vertices that the rank owns, and those of others that its elements read.
+    pub(crate) plan: HaloPlan,
+    /// The work of the owned vertices in the solve.
+    pub(crate) weight: u64,
+    /// The price of computing, where the machine is modelled.
+    pub(crate) cost_model: CostModel,
+}
+
+impl Domain {
+    /// The domain of the rank that `comm` is.
+    ///
+    /// # Errors
+    /// More ranks than patches.
+    pub(crate) fn new(world: &World, comm: &dyn Comm) -> Result<Self, PartitionError> {
+        let ownership = Ownership::new(world.tree(), comm.size())?;
+        let plan = HaloPlan::new(world.graph(), &ownership, comm.rank().index())?;
+        let patches = ownership.patches(plan.rank());
+        let weights = patches.map(|patch| world.tree().patch_weight(patch));
+        Ok(Self {
+            weight: weights.sum(),
+            ownership,
+            plan,
+            cost_model: CostModel::REAL,
+        })
+    }
+
+    /// The numbers of the owned vertices.
+    pub(crate) fn owned(&self) -> Range<usize> {
+        self.plan.owned()
+    }
+
+    /// The numbers of the owned patches.
+    pub(crate) fn patches(&self) -> Range<usize> {
+        self.ownership.patches(self.plan.rank())
+    }
+
+    /// Charges the assembly of a system, where the machine is modelled.
+    pub(crate) fn charge_assembly(&self, comm: &mut dyn Comm) {
+        let weight = self.weight;
+        self.cost_model.charge(comm, Work::Assembly { weight });
+    }
+}

@@ -1,0 +1,272 @@
+//! The end of a substep: every rank gets the new state, and the next system is assembled while it
+//! travels.
+//!
+//! Velocities of all vertices take longer on their way than anything else that a step sends.
+//! Elements read those of owned vertices and their halo only, which are there at once; so on
+//! several ranks the system that the next substep begins with is assembled before the rest is
+//! waited for. It is the one that would be assembled later, to the bit: where a system is
+//! linearised at the start of its substep, contacts have no say in it but through the filter.
+
+use std::ops::Range;
+
+use glam::DVec3;
+use weft_balance::cost_model::Work;
+use weft_runtime::comm::{Collectives, Comm};
+
+use crate::collide::Extent;
+use crate::scene::Integrator;
+use crate::solve::fault;
+use crate::step::context::{Context, first_of};
+use crate::step::error::StepError;
+use crate::step::integrate::time_integrator::{Jolt, TimeIntegrator};
+use crate::step::report::{Clock, PHASES, StepReport};
+use crate::step::state::{LocalState, State};
+use crate::step::system::linear_system::{Following, LinearSystem};
+use crate::step::system::load::Collapsed;
+use crate::team::{Shares, parts};
+
+/// The system of a substep that is still to begin.
+#[derive(Debug)]
+struct Ahead {
+    /// The length in s that the substep was expected to have.
+    dt: f64,
+    outcome: Result<(), Collapsed>,
+}
+
+/// The exchange of states, and of what ranks say to each other beside.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// The velocities with which all vertices move in the substep, in m/s.
+    moves: Vec<DVec3>,
+    /// The velocities with which all vertices end, where they end with others.
+    ends: Vec<DVec3>,
+    /// The positions to which all vertices move, in m.
+    moved: Vec<DVec3>,
+    /// The next substep's system, where it was assembled while the state travelled.
+    ahead: Option<Ahead>,
+    /// What this rank says in the steps to come.
+    pub(crate) said: Vec<u8>,
+    /// What each rank said in the last step.
+    pub(crate) heard: Vec<Vec<u8>>,
+}
+
+/// The values of a substep that the exchange takes and gives.
+#[derive(Debug)]
+pub(crate) struct Exchanged<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) local: &'a mut LocalState,
+    pub(crate) system: &'a mut LinearSystem,
+    pub(crate) integrator: &'a mut TimeIntegrator,
+    /// The shares of the owned vertices in loops.
+    pub(crate) shares: &'a Shares,
+    pub(crate) jolts: &'a [Jolt],
+}
+
+impl Exchange {
+    /// The exchange of so many vertices in all.
+    pub(crate) fn new(vertices: usize) -> Self {
+        Self {
+            moves: vec![DVec3::ZERO; vertices],
+            ends: Vec::new(),
+            moved: Vec::new(),
+            ahead: None,
+            said: Vec::new(),
+            heard: Vec::new(),
+        }
+    }
+
+    /// Gives up the system that was assembled ahead: the state is another.
+    pub(crate) fn forget_ahead(&mut self) {
+        self.ahead = None;
+    }
+
+    /// The outcome of assembling the system of a substep of length `dt` (s) before it began; `None`
+    /// if it is still to be assembled.
+    pub(crate) fn take_ahead(&mut self, dt: f64) -> Option<Result<(), Collapsed>> {
+        let ahead = self.ahead.take()?;
+        (ahead.dt == dt).then_some(ahead.outcome)
+    }
+
+    /// Fails on all ranks if a triangle has collapsed on one, and hears what each rank has to say.
+    /// Collective.
+    pub(crate) fn agree_and_hear(
+        &mut self,
+        comm: &mut dyn Comm,
+        at: Context<'_>,
+        own: Result<(), Collapsed>,
+    ) -> Result<(), StepError> {
+        let (named, heard) = fault::agree_and_hear(comm, first_of(own), &self.said)?;
+        self.heard = heard;
+        named.map_or(Ok(()), |fault| Err(at.collapsed_at(fault.vertex)))
+    }
+
+    /// Moves the owned vertices and gives every rank the new state; on several, assembles the next
+    /// substep's system meanwhile. Collective.
+    ///
+    /// Where vertices end with the velocities with which they moved, only those travel: every rank
+    /// moves all vertices alike.
+    pub(crate) fn share(
+        &mut self,
+        comm: &mut dyn Comm,
+        at: Context<'_>,
+        values: Exchanged<'_>,
+        report: &mut StepReport,
+        clock: &mut Clock<'_>,
+    ) -> Result<(), StepError> {
+        let Exchanged {
+            state,
+            local,
+            system,
+            integrator,
+            shares,
+            jolts,
+        } = values;
+        let (owned, dt) = (at.domain.owned(), at.substep.dt);
+        let lengths: Vec<usize> = (0..comm.size())
+            .map(|rank| size_of::<DVec3>() * at.domain.ownership.vertices(rank).len())
+            .collect();
+        if comm.size() == 1 {
+            std::mem::swap(&mut local.v, &mut self.moves);
+        } else {
+            self.moves[owned.clone()].copy_from_slice(&local.v[..owned.len()]);
+        }
+        let mut ahead = None;
+        if assembles_ahead(comm, integrator) {
+            // What waits for it goes first.
+            integrator.send_velocities(comm, &local.v)?;
+            comm.begin_allgather(bytemuck::cast_slice(&self.moves[owned.clone()]))?;
+            integrator.take_velocities(comm, &mut local.v)?;
+            ahead = Some(assemble_ahead(at, system, local, shares));
+            at.domain.charge_assembly(comm);
+            report.ahead = clock.lap(comm, None, Some(PHASES[4]));
+            report.times[1] += report.ahead;
+            comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.moves))?;
+        } else {
+            comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.moves))?;
+        }
+        if integrator.has_ends() {
+            self.ends.resize(state.len(), DVec3::ZERO);
+            self.ends[owned.clone()].copy_from_slice(&integrator.ends);
+            comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.ends))?;
+        }
+        let vertices = state.len() as u64;
+        (at.domain.cost_model).charge(comm, Work::NewState { vertices });
+        let extent = self.move_all(at, state, integrator)?;
+        self.ahead = ahead;
+        state.extent = Some(extent);
+        integrator.keep(dt, state.of(owned.clone()), &self.moves[owned], jolts);
+        std::mem::swap(&mut state.x, &mut self.moved);
+        let ends = if integrator.has_ends() {
+            &mut self.ends
+        } else {
+            &mut self.moves
+        };
+        std::mem::swap(&mut state.v, ends);
+        Ok(())
+    }
+
+    /// Finds the positions to which all vertices move, and the box around them. Fails if the new
+    /// state is not all numbers, or a vertex moves faster than any cloth: on every rank, for all
+    /// look at all.
+    fn move_all(
+        &mut self,
+        at: Context<'_>,
+        state: &State,
+        integrator: &TimeIntegrator,
+    ) -> Result<Extent, StepError> {
+        self.moved.resize(state.len(), DVec3::ZERO);
+        let (x, moves, dt) = (&state.x, &self.moves, at.substep.dt);
+        let shares = &state.shares.elements;
+        let mut seen = vec![(false, Extent::EMPTY); shares.len()];
+        let moved = parts(&mut self.moved, shares).zip(shares);
+        (state.shares).run(moved.zip(&mut seen), |((moved, share), (bad, extent))| {
+            let (x, v) = (&x[share.clone()], &moves[share.clone()]);
+            let chunks = moved
+                .chunks_mut(NEAR)
+                .zip(x.chunks(NEAR).zip(v.chunks(NEAR)));
+            for (moved, (x, v)) in chunks {
+                let numbers: &mut [f64] = bytemuck::cast_slice_mut(moved);
+                let (x, v): (&[f64], &[f64]) = (bytemuck::cast_slice(x), bytemuck::cast_slice(v));
+                // A velocity that is no number gives a position that is none.
+                for (moved, (x, v)) in numbers.iter_mut().zip(x.iter().zip(v)) {
+                    *moved = x + v * dt;
+                    *bad |= !moved.is_finite() || v.abs() > FASTEST;
+                }
+                *extent = extent.union(Extent::of(moved));
+            }
+        });
+        let mut bad = seen.iter().any(|(bad, _)| *bad);
+        let ends = if integrator.has_ends() {
+            &self.ends[..]
+        } else {
+            &[]
+        };
+        bad |= ends.iter().any(|v| !v.is_finite());
+        if !bad {
+            let extents = seen.into_iter().map(|(_, extent)| extent);
+            return Ok(extents.fold(Extent::EMPTY, Extent::union));
+        }
+        let first = |vectors: &[DVec3]| vectors.iter().position(|v| !v.is_finite());
+        let lost = first(&self.moved).or_else(|| first(ends));
+        let fast = self
+            .moves
+            .iter()
+            .position(|v| v.abs().max_element() > FASTEST);
+        let step = at.substep.number();
+        if let (None, Some(vertex)) = (lost, fast) {
+            return Err(StepError::FlewApart {
+                step,
+                at: at.world.name(vertex),
+                speed: self.moves[vertex].length(),
+                explicit: !integrator.integrator.is_implicit(),
+            });
+        }
+        Err(StepError::NonFinite {
+            step,
+            at: at.world.name(lost.unwrap_or_default()),
+        })
+    }
+}
+
+/// Whether the next substep's system is assembled while the state travels.
+pub(crate) fn assembles_ahead(comm: &dyn Comm, integrator: &TimeIntegrator) -> bool {
+    comm.size() > 1 && integrator.integrator == Integrator::Euler
+}
+
+/// Assembles the system of implicit Euler for the substep that follows if this one does not fail.
+/// The local positions are moved to where it begins.
+fn assemble_ahead(
+    at: Context<'_>,
+    system: &mut LinearSystem,
+    local: &mut LocalState,
+    shares: &Shares,
+) -> Ahead {
+    let dt = at.substep.dt;
+    let (x, v) = (&mut local.x[..], &local.v[..]);
+    let (own, halo) = x.split_at_mut(at.domain.owned().len());
+    let share = |(x, share): (&mut [DVec3], &Range<usize>)| move_on(x, &v[share.clone()], dt);
+    shares.run(parts(own, &shares.elements).zip(&shares.elements), share);
+    let first = own.len();
+    move_on(halo, &v[first..], dt);
+    let mut controller = at.substep.controller;
+    controller.succeed();
+    let dt = controller.length(at.world.scene().time.step);
+    let following = Following { tau: dt, stiff: dt };
+    Ahead {
+        dt,
+        outcome: system.assemble_here(at.world, local, following),
+    }
+}
+
+/// The highest speed along an axis in m/s: no cloth moves so fast.
+const FASTEST: f64 = 1e6;
+
+/// The number of vertices that are moved, and looked at while they are in the nearest cache.
+const NEAR: usize = 256;
+
+/// Moves positions by velocities, with the roundings of [`Exchange::move_all`].
+fn move_on(x: &mut [DVec3], v: &[DVec3], dt: f64) {
+    for (x, v) in x.iter_mut().zip(v) {
+        *x += *v * dt;
+    }
+}

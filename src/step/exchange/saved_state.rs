@@ -1,0 +1,398 @@
+//! The state that the next step depends on, gathered from the ranks and given back to them.
+//!
+//! Beside positions and velocities a step remembers the velocity changes that the last two solves
+//! found, from which the next one starts, what each vertex's contact with bodies was, into what
+//! parts it was cut, and, for integrators that look back, the state before. Forgetting any of it
+//! would give a trajectory that is as good, but another one.
+//!
+//! It travels in pieces, so that no message is longer than ranks read, however many vertices there
+//! are.
+
+use std::ops::Range;
+
+use glam::DVec3;
+use serde::{Deserialize, Serialize};
+use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
+use weft_runtime::wire;
+
+use crate::step::error::StepError;
+use crate::step::response::body_response::VertexState;
+use crate::step::simulation::Simulation;
+
+/// The state between two steps: one entry per vertex in the order of the scene's own vertices, so
+/// that it fits any number of ranks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SavedState {
+    /// Steps taken.
+    pub step: u64,
+    /// Positions in m.
+    pub positions: Vec<DVec3>,
+    /// Velocities in m/s.
+    pub velocities: Vec<DVec3>,
+    /// Velocity changes that the last solve found, and the one before, in m/s.
+    pub changes: [Vec<DVec3>; 2],
+    /// What contacts with bodies were.
+    pub contacts: Vec<VertexState>,
+    /// How often the present substep is halved, and how many in a row went well since that
+    /// changed.
+    pub substep: [u32; 2],
+    /// What the integrator looks back at, if it does.
+    pub past: Option<Past>,
+}
+
+/// The state before the last substep, as the integrator wants it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Past {
+    /// Length of that substep in s.
+    pub length: f64,
+    /// Positions in m.
+    pub positions: Vec<DVec3>,
+    /// Velocities in m/s.
+    pub velocities: Vec<DVec3>,
+}
+
+/// Vertices whose state travels in one message: each has up to 147 bytes there.
+const PIECE: usize = 1 << 20;
+
+/// What a rank sends of some of its vertices: changes, contacts, and the past if there is one.
+#[derive(Deserialize)]
+struct Theirs {
+    changes: [Vec<DVec3>; 2],
+    contacts: Vec<VertexState>,
+    past: [Vec<DVec3>; 2],
+}
+
+/// The state of some vertices, as it is sent.
+#[derive(Serialize)]
+struct Own<'a> {
+    changes: [&'a [DVec3]; 2],
+    contacts: &'a [VertexState],
+    past: [&'a [DVec3]; 2],
+}
+
+impl Theirs {
+    /// Whether it is of so many vertices.
+    fn is_of(&self, vertices: usize, looks_back: bool) -> bool {
+        let of_past = if looks_back { vertices } else { 0 };
+        self.changes.iter().all(|all| all.len() == vertices)
+            && self.contacts.len() == vertices
+            && self.past.iter().all(|all| all.len() == of_past)
+    }
+}
+
+/// The outline of a state, which is told before its vertices.
+#[derive(Serialize, Deserialize)]
+struct Outline {
+    vertices: u64,
+    step: u64,
+    substep: [u32; 2],
+    /// Length of the substep before, in s, if there is a past.
+    past: Option<f64>,
+}
+
+/// The values that a piece has of some, or none if there are none at all.
+fn part<T>(values: &[T], piece: Range<usize>) -> &[T] {
+    values.get(piece).unwrap_or_default()
+}
+
+fn malformed(from: Rank) -> impl Fn(String) -> CommError {
+    move |what| CommError::Malformed { from, what }
+}
+
+impl SavedState {
+    /// Gives every rank the state that rank 0 has, if it has one; what others pass is ignored.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Messages failed.
+    pub fn broadcast(own: Option<&Self>, comm: &mut dyn Comm) -> Result<Option<Self>, CommError> {
+        Self::broadcast_in_pieces(own, comm, PIECE)
+    }
+
+    fn broadcast_in_pieces(
+        own: Option<&Self>,
+        comm: &mut dyn Comm,
+        piece: usize,
+    ) -> Result<Option<Self>, CommError> {
+        let (me, root) = (comm.rank(), Rank(0));
+        let own = own.filter(|_| me == root);
+        let outline = own.map(|own| Outline {
+            vertices: own.positions.len() as u64,
+            step: own.step,
+            substep: own.substep,
+            past: own.past.as_ref().map(|past| past.length),
+        });
+        let outline = wire::encode(&outline).map_err(CommError::unsendable(me, "a state"))?;
+        let outline: Option<Outline> =
+            wire::decode(&comm.broadcast(root, outline)?).map_err(malformed(root))?;
+        let Some(outline) = outline else {
+            return Ok(None);
+        };
+        let mut state = Self {
+            step: outline.step,
+            substep: outline.substep,
+            past: outline.past.map(|length| Past {
+                length,
+                ..Past::default()
+            }),
+            ..Self::default()
+        };
+        let mut start = 0;
+        let vertices = usize::try_from(outline.vertices).unwrap_or(usize::MAX);
+        while start < vertices {
+            let end = start.saturating_add(piece).min(vertices);
+            let of_past = own.and_then(|own| own.past.as_ref());
+            let sent = own.map(|own| {
+                (
+                    [&own.positions, &own.velocities].map(|all| part(all, start..end)),
+                    Own {
+                        changes: [0, 1].map(|i| part(&own.changes[i], start..end)),
+                        contacts: part(&own.contacts, start..end),
+                        past: of_past.map_or([&[][..]; 2], |past| {
+                            [&past.positions, &past.velocities].map(|all| part(all, start..end))
+                        }),
+                    },
+                )
+            });
+            let sent = sent.as_ref().map_or_else(|| Ok(Vec::new()), wire::encode);
+            let what = || format!("the state of {} vertices", end - start);
+            let sent = sent.map_err(|why| CommError::unsendable(me, what())(why))?;
+            let bytes = comm.broadcast(root, sent)?;
+            let ([x, v], theirs): ([Vec<DVec3>; 2], Theirs) =
+                wire::decode(&bytes).map_err(malformed(root))?;
+            let count = end - start;
+            if [x.len(), v.len()] != [count; 2] || !theirs.is_of(count, state.past.is_some()) {
+                return Err(malformed(root)(format!("not {}", what())));
+            }
+            state.positions.extend(x);
+            state.velocities.extend(v);
+            for (all, some) in state.changes.iter_mut().zip(theirs.changes) {
+                all.extend(some);
+            }
+            state.contacts.extend(theirs.contacts);
+            if let Some(past) = &mut state.past {
+                let [x, v] = theirs.past;
+                past.positions.extend(x);
+                past.velocities.extend(v);
+            }
+            start = end;
+        }
+        Ok(Some(state))
+    }
+
+    /// Whether there is one of everything for each of `vertices`.
+    #[must_use]
+    pub fn is_of(&self, vertices: usize) -> bool {
+        let lengths = [
+            self.positions.len(),
+            self.velocities.len(),
+            self.changes[0].len(),
+            self.changes[1].len(),
+            self.contacts.len(),
+        ];
+        let of_past = (self.past.as_ref()).map_or([vertices; 2], |past| {
+            [past.positions.len(), past.velocities.len()]
+        });
+        lengths == [vertices; 5] && of_past == [vertices; 2]
+    }
+}
+
+impl Simulation<'_> {
+    /// The state, on rank 0. Collective.
+    ///
+    /// # Errors
+    /// Messages failed.
+    pub fn gather_state(&self, comm: &mut dyn Comm) -> Result<Option<SavedState>, CommError> {
+        self.gather_in_pieces(comm, PIECE)
+    }
+
+    /// Gathers the state, of `piece` vertices of each rank at a time.
+    fn gather_in_pieces(
+        &self,
+        comm: &mut dyn Comm,
+        piece: usize,
+    ) -> Result<Option<SavedState>, CommError> {
+        let (me, root) = (comm.rank(), Rank(0));
+        let past = &self.integrator.past;
+        let looks_back = past.length > 0.0;
+        // Ranks own ranges of vertices, in the order of ranks.
+        let owned = |rank: Rank| self.domain.ownership.vertices(rank.index());
+        let ranks = (0..comm.size() as u32).map(Rank);
+        let most = ranks.map(|rank| owned(rank).len()).max().unwrap_or(0);
+        let all = if me == root { self.state.len() } else { 0 };
+        let mut changes = [(); 2].map(|()| vec![DVec3::ZERO; all]);
+        let mut contacts = vec![VertexState::default(); all];
+        let of_past = if looks_back { all } else { 0 };
+        let mut before = [(); 2].map(|()| vec![DVec3::ZERO; of_past]);
+        for start in (0..most).step_by(piece) {
+            let of = |rank: Rank| {
+                let len = owned(rank).len();
+                start.min(len)..start.saturating_add(piece).min(len)
+            };
+            let mine = of(me);
+            let count = mine.len();
+            let own = Own {
+                changes: [&self.solver.change, &self.solver.change_before]
+                    .map(|all| part(all, mine.clone())),
+                contacts: part(self.response.bodies.states(), mine.clone()),
+                past: if looks_back {
+                    [&past.x, &past.v].map(|all| part(all, mine.clone()))
+                } else {
+                    [&[]; 2]
+                },
+            };
+            let own = wire::encode(&own).map_err(|why| {
+                let what = format!("the state of {count} of its {} vertices", owned(me).len());
+                CommError::unsendable(me, what)(why)
+            })?;
+            let Some(gathered) = comm.gather(root, own)? else {
+                continue;
+            };
+            for (from, bytes) in (0..).map(Rank).zip(&gathered) {
+                let theirs: Theirs = wire::decode(bytes).map_err(malformed(from))?;
+                let theirs_of = of(from);
+                if !theirs.is_of(theirs_of.len(), looks_back) {
+                    let what = format!("a state that is not of {} vertices", theirs_of.len());
+                    return Err(malformed(from)(what));
+                }
+                let first = owned(from).start;
+                let place = first + theirs_of.start..first + theirs_of.end;
+                for (all, some) in changes.iter_mut().zip(&theirs.changes) {
+                    all[place.clone()].copy_from_slice(some);
+                }
+                contacts[place.clone()].copy_from_slice(&theirs.contacts);
+                if looks_back {
+                    for (all, some) in before.iter_mut().zip(&theirs.past) {
+                        all[place.clone()].copy_from_slice(some);
+                    }
+                }
+            }
+        }
+        if me != root {
+            return Ok(None);
+        }
+        let [past_x, past_v] = before;
+        Ok(Some(SavedState {
+            step: self.substep.steps,
+            positions: self.world.original_order(&self.state.x),
+            velocities: self.world.original_order(&self.state.v),
+            changes: changes.map(|changes| self.world.original_order(&changes)),
+            contacts: self.world.original_order(&contacts),
+            substep: self.substep.controller.between_steps(),
+            past: looks_back.then(|| Past {
+                length: past.length,
+                positions: self.world.original_order(&past_x),
+                velocities: self.world.original_order(&past_v),
+            }),
+        }))
+    }
+
+    /// Goes on from a state, which must be the same on every rank.
+    ///
+    /// # Errors
+    /// It is of another number of vertices.
+    pub fn restore(&mut self, state: &SavedState) -> Result<(), StepError> {
+        if !state.is_of(self.state.len()) {
+            return Err(StepError::OtherState {
+                vertices: self.state.len(),
+            });
+        }
+        let old = |new: usize| self.world.tree().new_to_old()[new] as usize;
+        for new in 0..self.state.len() {
+            self.state.x[new] = state.positions[old(new)];
+            self.state.v[new] = state.velocities[old(new)];
+        }
+        let first = self.domain.owned().start;
+        for (own, changes) in [&mut self.solver.change, &mut self.solver.change_before]
+            .into_iter()
+            .zip(&state.changes)
+        {
+            for (local, change) in own.iter_mut().enumerate() {
+                *change = changes[old(first + local)];
+            }
+        }
+        for (local, contact) in self.response.bodies.states_mut().iter_mut().enumerate() {
+            *contact = state.contacts[old(first + local)];
+        }
+        self.forget();
+        if let Some(past) = &state.past
+            && self.integrator.looks_back()
+        {
+            let own = &mut self.integrator.past;
+            own.length = past.length;
+            for (local, (x, v)) in own.x.iter_mut().zip(&mut own.v).enumerate() {
+                *x = past.positions[old(first + local)];
+                *v = past.velocities[old(first + local)];
+            }
+        }
+        self.substep.controller.restore(state.substep);
+        self.substep.steps = state.step;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_runtime::ScopeOptions;
+    use weft_runtime::comm::threads::launch;
+
+    use super::*;
+    use crate::scene::Scene;
+    use crate::step::World;
+
+    const SCENE: &str = "partition.patches = 8
+        time.step = \"2 ms\"
+        solver.integrator = \"bdf2\"
+        [[cloth]]
+        grid = { size = 1, vertices = 9 }
+        velocity = [0, 0, -1]
+        material = { density = 0.15, stretch = 1000, bending = 1e-5 }
+        [[body]]
+        shape = \"sphere\"
+        center = [0, 0, -0.102]
+        radius = 0.1\n";
+
+    /// However few vertices a message may be of, and whether or not ranks own a multiple of them.
+    #[test]
+    fn a_state_in_pieces_is_the_state() {
+        let scene = Scene::parse(SCENE, None, &[]).unwrap();
+        let world = World::build(&scene).unwrap();
+        for ranks in [1, 2, 3, 5] {
+            let states = launch(ranks, |comm| {
+                let mut simulation =
+                    Simulation::new(&world, comm, &ScopeOptions::default()).unwrap();
+                for _ in 0..4 {
+                    simulation.advance(comm).unwrap();
+                }
+                let whole = simulation.gather_state(comm).unwrap();
+                for piece in [1, 5, 8, 27, 81, usize::MAX] {
+                    let again = simulation.gather_in_pieces(comm, piece).unwrap();
+                    assert_eq!(again, whole, "{piece} vertices at a time");
+                    let shared =
+                        SavedState::broadcast_in_pieces(whole.as_ref(), comm, piece).unwrap();
+                    let shared = shared.unwrap();
+                    assert!(shared.is_of(81));
+                    if let Some(whole) = &whole {
+                        assert_eq!(shared, *whole, "{piece} vertices at a time");
+                    }
+                    simulation.restore(&shared).unwrap();
+                    assert_eq!(simulation.gather_state(comm).unwrap(), whole);
+                }
+                whole
+            });
+            let whole = states.unwrap().swap_remove(0).unwrap();
+            assert!(whole.past.is_some());
+            assert!(whole.contacts.iter().any(|contact| contact.held));
+            assert_ne!(whole.changes[0], whole.changes[1]);
+        }
+    }
+
+    #[test]
+    fn a_state_that_rank_0_lacks_no_rank_gets() {
+        let states = launch(3, |comm| {
+            let own = (comm.rank() == Rank(1)).then(SavedState::default);
+            SavedState::broadcast(own.as_ref(), comm).unwrap()
+        });
+        assert_eq!(states.unwrap(), [None, None, None]);
+    }
+}

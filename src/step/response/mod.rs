@@ -1,0 +1,26 @@
+//! The response to contacts and to strain that is too large: constraints and impulses.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `responding` | the stages of the response |
+//! | `body_response` | bodies: constraints in the solve, friction, a last clamp |
+//! | `corrections` | impulses after the solve, in passes |
+//! | `impulses` | the rounds of one pass |
+//! | `constraint` | one inequality between velocities, and how it is relaxed |
+//! | `constraint_graph` | which constraints touch which vertices |
+//! | `graph_part` | the part of the graph that a thread works on |
+//! | `wake_up` | when constraints at rest are looked at again |
+//! | `constraint_exchange` | velocities of vertices that constraints of several ranks touch |
+//! | `strain_limit`, `edges` | triangles that stretch too far, and edges that change too fast |
+
+pub(super) mod body_response;
+mod constraint;
+pub(super) mod constraint_exchange;
+mod constraint_graph;
+pub(super) mod corrections;
+pub(super) mod edges;
+mod graph_part;
+mod impulses;
+pub(super) mod responding;
+pub(super) mod strain_limit;
+mod wake_up;

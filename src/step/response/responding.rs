@@ -1,0 +1,188 @@
+//! The response of a substep: constraints by bodies before the solve, and corrections after it.
+
+use glam::DVec3;
+use weft_runtime::comm::Comm;
+
+use super::body_response::{BodyResponse, StepContext};
+use super::corrections::{Correcting, Corrections, LimitedEdges, Pushed};
+use super::edges::Edges;
+use super::strain_limit::most_overstretched;
+use crate::solve::fault;
+use crate::step::contact::contacts::Contacts;
+use crate::step::context::Context;
+use crate::step::domain::Domain;
+use crate::step::error::StepError;
+use crate::step::integrate::time_integrator::TimeIntegrator;
+use crate::step::neighbourhood::Neighbourhood;
+use crate::step::report::StepReport;
+use crate::step::state::{LocalState, StateView};
+use crate::step::system::assembly::Assembly;
+use crate::step::system::linear_system::LinearSystem;
+use crate::team::Team;
+
+/// A rank's response to contacts and strain.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) bodies: BodyResponse,
+    corrections: Corrections,
+    /// The edges whose change of length matters, if it does.
+    edges: Option<Edges>,
+}
+
+impl Response {
+    /// The response of a rank; `watched` says that changes of length matter.
+    pub(crate) fn new(
+        domain: &Domain,
+        team: &Team,
+        watched: bool,
+        neighbourhood: &impl Neighbourhood,
+    ) -> Self {
+        Self {
+            bodies: BodyResponse::new(domain.owned().len()),
+            corrections: Corrections::new(&domain.plan, team),
+            edges: watched.then(|| Edges::new(domain, neighbourhood)),
+        }
+    }
+
+    /// Fills the filter of a system: pins, then contacts with bodies. `begin` is the state of owned
+    /// vertices at the start of the substep.
+    pub(crate) fn constrain(
+        &mut self,
+        at: Context<'_>,
+        contacts: &Contacts,
+        begin: StateView<'_>,
+        system: &mut LinearSystem,
+        report: &mut StepReport,
+    ) {
+        let by_vertex = contacts.vertex_body();
+        (self.bodies).constrain(by_vertex, begin.v, at.pinned(), &step_context(at));
+        system.hold_pins(at, begin);
+        for c in self.bodies.constraints() {
+            system.filter.constrain(c.local as usize, c.free, c.change);
+        }
+        report.constraints = self.bodies.constraints().len() as u64;
+    }
+
+    /// Finds the velocities with which owned vertices move, in `moving`, from the velocity change
+    /// that was solved for and the force that constraints exert. Collective.
+    pub(crate) fn respond(
+        &mut self,
+        comm: &mut dyn Comm,
+        at: Context<'_>,
+        contacts: &Contacts,
+        solved: Solved<'_>,
+        moving: Moving<'_>,
+        report: &mut StepReport,
+    ) -> Result<(), StepError> {
+        let Moving { local, integrator } = moving;
+        let count = at.domain.owned().len();
+        let velocities = &mut local.v[..count];
+        for (velocity, change) in velocities.iter_mut().zip(solved.change) {
+            *velocity += *change;
+        }
+        self.bodies.settle(solved.force, at.masses(), velocities);
+        integrator.average(at.substep.dt, &local.x, velocities, self.bodies.jolts());
+        let limit = at.world.scene().contact.strain_change;
+        let edges = self.edges.as_ref().zip(limit);
+        let with = Correcting {
+            at,
+            assembly: solved.assembly,
+            bodies: &self.bodies,
+            edges: edges.map(|(edges, limit)| LimitedEdges { edges, limit }),
+            x: &local.x,
+        };
+        let pushed = (self.corrections).apply(comm, &with, contacts, &mut local.v)?;
+        note(&pushed, report);
+        let velocities = &mut local.v[..count];
+        let by_vertex = contacts.vertex_body();
+        let clamped = (self.bodies).clamp(by_vertex, velocities, at.pinned(), &step_context(at));
+        report.clamped = clamped as u64;
+        integrator.pushed(velocities);
+        Ok(())
+    }
+
+    /// Fails where steps may be cut if a triangle ends collapsed, or while a shorter substep could
+    /// be tried if an edge changes its length by too much or a triangle gains too much strain
+    /// beyond its limit. Collective.
+    pub(crate) fn check_changes(
+        &self,
+        comm: &mut dyn Comm,
+        at: Context<'_>,
+        assembly: &Assembly,
+        local: &mut LocalState,
+        integrator: &mut TimeIntegrator,
+        report: &mut StepReport,
+    ) -> Result<(), StepError> {
+        let Context { world, substep, .. } = at;
+        let Some(edges) = self.edges.as_ref().filter(|_| substep.controller.cuts()) else {
+            return Ok(());
+        };
+        integrator.share_velocities(comm, &mut local.v)?;
+        let (state, dt) = (local.view(), substep.dt);
+        let changed = edges.most_changed(world.scene().time.strain_change, state, dt);
+        let overstretched = most_overstretched(world.model(), assembly, state, dt);
+        let collapsed = assembly.first_collapsed(world.model(), state, dt);
+        at.agree_on_collapse(comm, collapsed)?;
+        let step = substep.number();
+        let error = if let Some(fault) = fault::agree(comm, changed)? {
+            StepError::StrainChange {
+                step,
+                at: world.name(fault.vertex as usize),
+                change: -fault.key,
+            }
+        } else if let Some(fault) = fault::agree(comm, overstretched)? {
+            StepError::Overstretched {
+                step,
+                at: world.name_of_triangle(fault.vertex),
+                gain: -fault.key,
+            }
+        } else {
+            return Ok(());
+        };
+        if !substep.controller.can_halve() {
+            report.rough = 1;
+            return Ok(());
+        }
+        Err(error)
+    }
+}
+
+/// What a solve has found, of owned vertices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Solved<'a> {
+    pub(crate) assembly: &'a Assembly,
+    /// The velocity change in m/s.
+    pub(crate) change: &'a [DVec3],
+    /// The residual `A Δv − b` in kg m/s.
+    pub(crate) force: &'a [DVec3],
+}
+
+/// The values that move the vertices of a rank.
+#[derive(Debug)]
+pub(crate) struct Moving<'a> {
+    pub(crate) local: &'a mut LocalState,
+    pub(crate) integrator: &'a mut TimeIntegrator,
+}
+
+/// Takes note of what corrections did.
+fn note(pushed: &Pushed, report: &mut StepReport) {
+    report.impulses = pushed.contacts;
+    report.strain_limited = pushed.triangles;
+    report.rate_limited = pushed.edges;
+    report.rounds += pushed.rounds;
+    report.looks += pushed.looks;
+    report.unsettled += pushed.unsettled;
+    report.lacking = report.lacking.max(pushed.lacking);
+    report.passes += pushed.passes;
+    report.rounds_time += pushed.rounds_time;
+}
+
+/// What the response to bodies needs to know.
+fn step_context(at: Context<'_>) -> StepContext<'_> {
+    StepContext {
+        dt: at.substep.dt,
+        gravity: at.world.scene().gravity,
+        first: at.domain.owned().start as u32,
+        friction: at.world.friction(),
+    }
+}

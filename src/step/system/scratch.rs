@@ -1,0 +1,20 @@
+//! The memory that a thread works in while it fills runs of rows.
+
+use crate::physics::membrane_lanes::Coupled;
+
+/// The memory that a thread works in; vertices stand as in [`super::local_vertices`].
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Positions, with a fourth number.
+    pub(crate) x: Vec<[f64; 4]>,
+    /// Velocities, with a fourth number.
+    pub(crate) v: Vec<[f64; 4]>,
+    /// Positions after the time at which bending is looked at.
+    pub(crate) ahead: Vec<[f64; 4]>,
+    /// The right-hand side, with a fourth number that stays zero. Only that of the rows is of use.
+    pub(crate) rhs: Vec<[f64; 4]>,
+    /// For each row the mass with drag on it, and the factor of the sums of bending.
+    pub(crate) rows: Vec<[f64; 2]>,
+    /// How the corners of triangles are coupled.
+    pub(crate) coupled: Vec<Coupled>,
+}

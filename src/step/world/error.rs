@@ -1,0 +1,80 @@
+//! Why a scene cannot be simulated.
+
+use thiserror::Error;
+use weft_partition::PartitionError;
+
+use crate::mesh::MeshError;
+use crate::physics::PhysicsError;
+
+/// Why a scene cannot be simulated.
+#[derive(Debug, Error)]
+pub enum WorldError {
+    /// A mesh is bad.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+    /// A cloth has no physics.
+    #[error(transparent)]
+    Physics(#[from] PhysicsError),
+    /// The mesh cannot be cut.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+    /// A pin holds nothing.
+    #[error("pin {pin} of cloth `{cloth}` holds no vertex; move its box over the cloth")]
+    EmptyPin {
+        /// The cloth's name.
+        cloth: String,
+        /// The pin's place in the list, from 0.
+        pin: usize,
+    },
+    /// A vertex cannot do what two pins want.
+    #[error(
+        "pins {pins:?} of cloth `{cloth}` both hold vertex {vertex}, and differ; move one of their boxes, or have both slide and move alike"
+    )]
+    PinsDiffer {
+        /// The cloth's name.
+        cloth: String,
+        /// The places of both in the list, from 0.
+        pins: [usize; 2],
+        /// The vertex's index in that cloth's mesh.
+        vertex: usize,
+    },
+    /// Cloth starts where a body is.
+    #[error(
+        "vertex {vertex} of cloth `{cloth}` starts {depth:.4} m inside body `{body}`; move one of them"
+    )]
+    StartsInside {
+        /// The cloth's name.
+        cloth: String,
+        /// The vertex's index in that cloth's mesh.
+        vertex: usize,
+        /// The body's name.
+        body: String,
+        /// How deep it is, in m.
+        depth: f64,
+    },
+    /// Cloth and a body start through each other's faces.
+    #[error(
+        "cloth `{cloth}` starts across the surface of body `{body}`: {pairs} pairs of an edge and a triangle cross; move one of them"
+    )]
+    StartsAcross {
+        /// The cloth's name.
+        cloth: String,
+        /// The body's name.
+        body: String,
+        /// How many pairs cross.
+        pairs: usize,
+    },
+    /// Cloth starts where cloth is.
+    #[error(
+        "an edge of cloth `{edge}` and a triangle of cloth `{triangle}` cross at the start, and {others} \
+         other pairs; move them apart, or set contact.self_collision = false"
+    )]
+    StartsCrossing {
+        /// The name of the cloth whose edge it is.
+        edge: String,
+        /// The name of the cloth whose triangle it is.
+        triangle: String,
+        /// How many other pairs cross.
+        others: usize,
+    },
+}

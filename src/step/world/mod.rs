@@ -1,0 +1,433 @@
+//! Everything about a scene that does not change: built once, the same on every rank.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `start` | cloth as a scene starts it |
+//! | `prescribed_motion` | vertices that pins hold |
+//! | `patch_triangles` | which triangles touch which patch |
+//! | `sizes`, `warnings` | how large things are, and what is likely a mistake |
+//! | `error` | why a scene cannot be simulated |
+
+mod error;
+mod patch_triangles;
+pub(super) mod prescribed_motion;
+mod sizes;
+mod start;
+mod warnings;
+
+use glam::DVec3;
+use sha2::{Digest as _, Sha256};
+use weft_partition::{Aggregates, Graph, PatchOptions, PatchTree};
+use weft_runtime::wire::hex;
+
+pub use self::error::WorldError;
+use self::patch_triangles::PatchTriangles;
+use self::prescribed_motion::{Pinned, Pins};
+use self::start::{BodiesAtStart, check_crossings, check_start, pins_of_vertices, start_velocity};
+use super::error::Named;
+use crate::collide::audit::{Audited, Met, Skin};
+use crate::collide::bodies::{Analytic, BodySurface};
+use crate::collide::{BodyMotion, ClothSurface, Collider, Geometry, Solid};
+use crate::mesh::{TriMesh, build_body, build_cloth, warp};
+use crate::physics::ClothModel;
+use crate::scene::{Culling, Preconditioner, Scene, Surface};
+use crate::solve::aggregate_options;
+
+/// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
+/// the motion that a step starts with.
+const MARGIN: f64 = 0.5;
+
+/// The cloths and bodies of a scene, cut into patches; vertices are numbered as in the patch tree.
+#[derive(Debug)]
+pub struct World {
+    scene: Scene,
+    model: ClothModel,
+    mass: f64,
+    tree: PatchTree,
+    near: Graph,
+    far: Graph,
+    graph: Graph,
+    aggregates: Option<Aggregates>,
+    surface: ClothSurface,
+    bodies: Vec<Collider>,
+    body_meshes: Vec<TriMesh>,
+    solids: Vec<Solid>,
+    body_motions: Vec<BodyMotion>,
+    friction: Vec<f64>,
+    pinned: Vec<bool>,
+    pins: Pins,
+    patch_triangles: PatchTriangles,
+    velocities: Vec<DVec3>,
+}
+
+impl World {
+    /// Builds meshes, model, patches and trees.
+    ///
+    /// # Errors
+    /// What is wrong with a mesh, a pin or the partition, by name.
+    pub fn build(scene: &Scene) -> Result<Self, WorldError> {
+        let body_meshes: Vec<TriMesh> = scene
+            .bodies
+            .iter()
+            .map(build_body)
+            .collect::<Result<_, _>>()?;
+        let solids: Vec<Solid> = scene
+            .bodies
+            .iter()
+            .zip(&body_meshes)
+            .map(|(body, mesh)| Solid::new(body, mesh))
+            .collect();
+        let body_motions: Vec<BodyMotion> = scene.bodies.iter().map(BodyMotion::new).collect();
+        let at_start: Vec<TriMesh> = (body_motions.iter().zip(&body_meshes))
+            .map(|(motion, mesh)| moved(motion, mesh, 0.0))
+            .collect();
+        let skins: Vec<Skin<'_>> = at_start.iter().map(skin).collect();
+        let mut model = ClothModel::default();
+        let (mut pinned, mut velocities) = (Vec::<Pinned>::new(), Vec::new());
+        let mut pins_before = 0;
+        for cloth in &scene.cloths {
+            let mesh = build_cloth(cloth)?;
+            model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
+            let pin_of = pins_of_vertices(&mesh, cloth)?;
+            let bodies = BodiesAtStart {
+                solids: &solids,
+                motions: &body_motions,
+                skins: &skins,
+            };
+            check_start(scene, &bodies, &cloth.name, &mesh)?;
+            for pin in pin_of {
+                let vertex = velocities.len() as u32;
+                velocities.push(pin.map_or(cloth.velocity, |pin| {
+                    start_velocity(&cloth.pins[pin], cloth.velocity)
+                }));
+                let pin = pin.map(|pin| (pins_before + pin) as u32);
+                pinned.extend(pin.map(|pin| Pinned { vertex, pin }));
+            }
+            pins_before += cloth.pins.len();
+        }
+        if scene.contact.self_collision {
+            check_crossings(scene, &model)?;
+        }
+        let n = model.masses().len();
+        let edges = |pairs: &[[u32; 2]]| {
+            Graph::from_edges(n, pairs.iter().map(|&[a, b]| (a, b)).collect::<Vec<_>>())
+        };
+        // METIS is given the graph of the matrix: bending couples a second ring.
+        let (near, far) = model.couplings();
+        let graph = edges(&[&near[..], &far].concat())?.with_weights(work(n, &near, &far))?;
+        let tree = PatchTree::build(&graph, &patch_options(scene))?;
+
+        let graph = graph.renumbered(&tree)?;
+        let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
+        let aggregates = multilevel
+            .then(|| Aggregates::build(&graph, &tree, &aggregate_options(scene.solver.tolerance)))
+            .transpose()?;
+        let model = model.renumbered(tree.old_to_new());
+        let (near, far) = model.couplings();
+        let old = |v: usize| tree.new_to_old()[v] as usize;
+        let mut is_pinned = vec![false; n];
+        for pinned in &mut pinned {
+            pinned.vertex = tree.old_to_new()[pinned.vertex as usize];
+            is_pinned[pinned.vertex as usize] = true;
+        }
+        let patch_triangles =
+            PatchTriangles::new(model.triangles(), tree.patch_count(), |vertex| {
+                tree.patch_of(vertex)
+            });
+        let surface = ClothSurface::new(
+            model.triangles(),
+            model.rest(),
+            tree.patch_count(),
+            |vertex| tree.patch_of(vertex),
+        );
+        let reach = scene.contact.thickness * (1.0 + MARGIN);
+        let surface = match scene.contact.culling {
+            Culling::Smooth if scene.contact.self_collision => surface.with_culling(reach),
+            _ => surface,
+        };
+        let bodies = scene.bodies.iter().zip(&body_meshes).map(|(body, mesh)| {
+            match (body.surface, Analytic::new(&body.shape)) {
+                (Surface::Analytic, Some(analytic)) => Collider::Analytic(analytic),
+                _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach))),
+            }
+        });
+        Ok(Self {
+            bodies: bodies.collect(),
+            body_motions,
+            friction: scene.bodies.iter().map(|b| b.friction).collect(),
+            pinned: is_pinned,
+            pins: Pins::new(scene.cloths.iter().flat_map(|cloth| &cloth.pins), pinned),
+            patch_triangles,
+            velocities: (0..n).map(|v| velocities[old(v)]).collect(),
+            graph,
+            aggregates,
+            near: edges(&near)?,
+            far: edges(&far)?,
+            scene: scene.clone(),
+            body_meshes,
+            solids,
+            surface,
+            mass: model.masses().iter().sum(),
+            model,
+            tree,
+        })
+    }
+
+    /// How many patches the cloth of a scene is cut into, as many as there can be ranks. The world
+    /// is not built for it.
+    ///
+    /// # Errors
+    /// A mesh is bad, or too small for as many patches as the scene wants.
+    pub fn patch_count(scene: &Scene) -> Result<usize, WorldError> {
+        let mut vertices = 0;
+        for cloth in &scene.cloths {
+            vertices += build_cloth(cloth)?.positions.len();
+        }
+        Ok(patch_options(scene).patches_for(vertices)?)
+    }
+
+    /// The scene.
+    #[must_use]
+    pub fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    /// Masses, triangles, what resists bending.
+    #[must_use]
+    pub fn model(&self) -> &ClothModel {
+        &self.model
+    }
+
+    /// The mass of all cloth in kg.
+    pub(crate) fn mass(&self) -> f64 {
+        self.mass
+    }
+
+    /// The patches.
+    #[must_use]
+    pub fn tree(&self) -> &PatchTree {
+        &self.tree
+    }
+
+    /// The graph of the system matrix.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Patches cut further, if the solve has a second level.
+    #[must_use]
+    pub fn aggregates(&self) -> Option<&Aggregates> {
+        self.aggregates.as_ref()
+    }
+
+    /// The vertices that triangles couple, and those that only hinges and plates do.
+    #[must_use]
+    pub fn couplings(&self) -> (&Graph, &Graph) {
+        (&self.near, &self.far)
+    }
+
+    /// Bodies as triangles, where they were placed, for pictures and frames.
+    #[must_use]
+    pub fn body_meshes(&self) -> &[TriMesh] {
+        &self.body_meshes
+    }
+
+    /// Friction of each body.
+    #[must_use]
+    pub fn friction(&self) -> &[f64] {
+        &self.friction
+    }
+
+    /// Which vertices are held, in some directions or in all.
+    #[must_use]
+    pub fn pinned(&self) -> &[bool] {
+        &self.pinned
+    }
+
+    /// The pins that hold these.
+    pub(crate) fn pins(&self) -> &Pins {
+        &self.pins
+    }
+
+    /// The triangles that touch each patch.
+    pub(crate) fn patch_triangles(&self) -> &PatchTriangles {
+        &self.patch_triangles
+    }
+
+    /// A vertex for people: its number in the scene, its patch, its cloth, its number there.
+    pub(crate) fn name(&self, vertex: usize) -> Named {
+        let cloths = self.model.cloth_of_vertex();
+        let cloth = cloths[vertex];
+        // The scene's vertices are those of its cloths, one cloth after the other.
+        let before = cloths.iter().filter(|&&other| other < cloth).count();
+        let number = self.tree.new_to_old()[vertex];
+        Named {
+            vertex: number,
+            patch: self.tree.patch_of(vertex as u32),
+            cloth: self.scene.cloths[cloth as usize].name.clone(),
+            of_cloth: number - before as u32,
+        }
+    }
+
+    /// The first corner of a triangle, for people.
+    pub(crate) fn name_of_triangle(&self, triangle: u32) -> Named {
+        self.name(self.model.triangles()[triangle as usize][0] as usize)
+    }
+
+    /// Velocities at time 0 in m/s.
+    #[must_use]
+    pub fn start_velocities(&self) -> &[DVec3] {
+        &self.velocities
+    }
+
+    /// What collisions are tested with.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry<'_> {
+        let contact = &self.scene.contact;
+        Geometry {
+            cloth: &self.surface,
+            bodies: &self.bodies,
+            body_motions: &self.body_motions,
+            thickness: contact.thickness,
+            reach: contact.thickness * (1.0 + MARGIN),
+            self_collision: contact.self_collision,
+        }
+    }
+
+    /// The SHA-256 of all meshes and start velocities in hexadecimal: the scene's text only names
+    /// them.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(b"weft world 1\n");
+        let mut add = |bytes: &[u8]| {
+            hasher.update((bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        add(bytemuck::cast_slice(self.model.rest()));
+        add(bytemuck::cast_slice(self.model.triangles()));
+        add(bytemuck::cast_slice(&self.velocities));
+        for body in &self.body_meshes {
+            add(bytemuck::cast_slice(&body.positions));
+            add(bytemuck::cast_slice(&body.triangles));
+        }
+        hex(&hasher.finalize())
+    }
+
+    /// The bodies that move, each with its number and its mesh at a time in s.
+    #[must_use]
+    pub fn moved_bodies(&self, time: f64) -> Vec<(usize, TriMesh)> {
+        let bodies = (self.scene.bodies.iter())
+            .zip(&self.body_meshes)
+            .enumerate();
+        bodies
+            .filter(|(_, (body, _))| !body.is_still())
+            .map(|(index, (_, mesh))| (index, moved(&self.body_motions[index], mesh, time)))
+            .collect()
+    }
+
+    /// What audits see of each body at a time in s, with its name.
+    #[must_use]
+    pub fn audited_bodies(&self, time: f64) -> Vec<(&str, Audited<'_>)> {
+        let poses = self.body_motions.iter().map(|motion| motion.at(time));
+        let audited = self
+            .bodies
+            .iter()
+            .zip(poses)
+            .map(|(body, pose)| match body {
+                Collider::Triangles(surface) => Audited::Triangles(Skin::of_body(surface, &pose)),
+                Collider::Analytic(formula) => Audited::Formula(*formula, pose),
+            });
+        let names = self.scene.bodies.iter().map(|body| body.name.as_str());
+        names.zip(audited).collect()
+    }
+
+    /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this
+    /// time, for positions of the cloth's vertices in m, in the numbering of the patch tree.
+    #[must_use]
+    pub fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
+        let cloth = Skin::new(x, self.model.triangles());
+        let bodies = self.audited_bodies(time).into_iter();
+        let pairs = bodies.map(|(_, body)| match body.meet(&cloth) {
+            Met::Crossing(between) => between.pairs(),
+            Met::Inside(_) => 0,
+        });
+        pairs.sum()
+    }
+
+    /// The distance of a point from each body at this time, in m; negative inside.
+    pub(crate) fn gaps(&self, p: DVec3, time: f64) -> Vec<f64> {
+        let bodies = self.solids.iter().zip(&self.body_motions);
+        let gaps = bodies.map(|(solid, motion)| solid.gap(motion.at(time).undo(p)));
+        gaps.collect()
+    }
+
+    /// How deep the deepest of some points is inside a body at this time, in m; negative if all are
+    /// outside all of them.
+    #[must_use]
+    pub fn deepest(&self, points: &[DVec3], time: f64) -> f64 {
+        let poses = self.body_motions.iter().map(|motion| motion.at(time));
+        let bodies: Vec<_> = self.solids.iter().zip(poses).collect();
+        let depths = points.iter().flat_map(|&p| {
+            let of_bodies = bodies.iter();
+            of_bodies.map(move |(solid, pose)| solid.depth(pose.undo(p)))
+        });
+        depths.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// How deep a point is inside a body at this time, in m; negative outside all of them.
+    #[must_use]
+    pub fn depth(&self, p: DVec3, time: f64) -> f64 {
+        let bodies = self.solids.iter().zip(&self.body_motions);
+        let depths = bodies.map(|(solid, motion)| solid.depth(motion.at(time).undo(p)));
+        depths.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// Values in the order of the scene's own vertices, from one per vertex of the tree's
+    /// numbering.
+    #[must_use]
+    pub fn original_order<T: Copy>(&self, values: &[T]) -> Vec<T> {
+        self.tree
+            .old_to_new()
+            .iter()
+            .map(|&new| values[new as usize])
+            .collect()
+    }
+}
+
+/// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors,
+/// its row's blocks of 76 bytes and its scalars of 12.
+fn work(vertices: usize, near: &[[u32; 2]], far: &[[u32; 2]]) -> Vec<u32> {
+    const VECTORS: u32 = 21;
+    const BLOCK: u32 = 5;
+    const SCALAR: u32 = 1;
+    let mut work = vec![VECTORS + BLOCK; vertices];
+    for (pairs, cost) in [(near, BLOCK), (far, SCALAR)] {
+        for &vertex in pairs.iter().flatten() {
+            work[vertex as usize] += cost;
+        }
+    }
+    work
+}
+
+/// A body's mesh at a time in s.
+fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh {
+    let pose = motion.at(time);
+    let mut mesh = placed.clone();
+    mesh.positions.iter_mut().for_each(|p| *p = pose.apply(*p));
+    mesh
+}
+
+/// A mesh as audits see it.
+fn skin(mesh: &TriMesh) -> Skin<'_> {
+    Skin::new(&mesh.positions, &mesh.triangles)
+}
+
+/// How a scene wants its cloth to be cut.
+fn patch_options(scene: &Scene) -> PatchOptions {
+    PatchOptions {
+        patches: scene.partition.patches,
+        ..PatchOptions::default()
+    }
+}

@@ -1,0 +1,121 @@
+//! Cloth as a scene starts it: what pins hold, how fast it is, and that it crosses nothing.
+
+use glam::DVec3;
+
+use super::error::WorldError;
+use super::skin;
+use crate::collide::audit::{Skin, crossings};
+use crate::collide::{BodyMotion, Solid};
+use crate::mesh::TriMesh;
+use crate::physics::ClothModel;
+use crate::scene::{Cloth, Held, Pin, Scene, Surface};
+
+/// Finds the pin that holds each vertex.
+pub(super) fn pins_of_vertices(
+    mesh: &TriMesh,
+    cloth: &Cloth,
+) -> Result<Vec<Option<usize>>, WorldError> {
+    let mut pin_of: Vec<Option<usize>> = vec![None; mesh.positions.len()];
+    for (index, pin) in cloth.pins.iter().enumerate() {
+        let held: Vec<usize> = match pin.held {
+            Held::Nearest(point) => {
+                let nearest = (0..pin_of.len()).min_by(|&a, &b| {
+                    let distance = |v: usize| mesh.positions[v].distance_squared(point);
+                    distance(a).total_cmp(&distance(b))
+                });
+                nearest.into_iter().collect()
+            }
+            Held::Box { min, max } => (mesh.positions.iter().enumerate())
+                .filter(|(_, p)| p.cmpge(min).all() && p.cmple(max).all())
+                .map(|(vertex, _)| vertex)
+                .collect(),
+        };
+        if held.is_empty() {
+            return Err(WorldError::EmptyPin {
+                cloth: cloth.name.clone(),
+                pin: index,
+            });
+        }
+        for vertex in held {
+            let first = *pin_of[vertex].get_or_insert(index);
+            if !cloth.pins[first].does_as(pin) {
+                return Err(WorldError::PinsDiffer {
+                    cloth: cloth.name.clone(),
+                    pins: [first, index],
+                    vertex,
+                });
+            }
+        }
+    }
+    Ok(pin_of)
+}
+
+/// The velocity in m/s with which a vertex starts that a pin holds, of cloth that starts with some.
+pub(super) fn start_velocity(pin: &Pin, of_cloth: DVec3) -> DVec3 {
+    let free = pin.slide.free();
+    free * (of_cloth - pin.velocity) + pin.velocity
+}
+
+/// The bodies of a scene at time 0.
+pub(super) struct BodiesAtStart<'a> {
+    pub(super) solids: &'a [Solid],
+    pub(super) motions: &'a [BodyMotion],
+    pub(super) skins: &'a [Skin<'a>],
+}
+
+/// Refuses cloth that starts inside a body, or across its surface.
+pub(super) fn check_start(
+    scene: &Scene,
+    bodies: &BodiesAtStart<'_>,
+    cloth: &str,
+    mesh: &TriMesh,
+) -> Result<(), WorldError> {
+    let placed = (bodies.solids.iter())
+        .zip(bodies.motions)
+        .map(|(solid, motion)| (solid, motion.at(0.0)));
+    for (body, (solid, pose)) in scene.bodies.iter().zip(placed) {
+        for (vertex, &p) in mesh.positions.iter().enumerate() {
+            let depth = solid.depth(pose.undo(p));
+            if depth > 0.0 {
+                return Err(WorldError::StartsInside {
+                    cloth: cloth.to_owned(),
+                    vertex,
+                    body: body.name.clone(),
+                    depth,
+                });
+            }
+        }
+    }
+    let own = skin(mesh);
+    for (body, other) in scene.bodies.iter().zip(bodies.skins) {
+        let pairs = match body.surface {
+            Surface::Triangles { .. } => own.crossings_with(other).pairs(),
+            Surface::Analytic => 0,
+        };
+        if pairs > 0 {
+            return Err(WorldError::StartsAcross {
+                cloth: cloth.to_owned(),
+                body: body.name.clone(),
+                pairs,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses cloths that start crossing each other or themselves.
+pub(super) fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> {
+    let found = crossings(model.rest(), model.triangles());
+    let Some(&(edge, triangle)) = found.first() else {
+        return Ok(());
+    };
+    let name = |vertex: u32| {
+        let cloth = model.cloth_of_vertex()[vertex as usize] as usize;
+        scene.cloths[cloth].name.clone()
+    };
+    Err(WorldError::StartsCrossing {
+        edge: name(edge[0]),
+        triangle: name(model.triangles()[triangle as usize][0]),
+        others: found.len() - 1,
+    })
+}
