@@ -20,6 +20,7 @@
 //! is to be compared with that of the first command.
 
 #![allow(clippy::print_stdout, reason = "the table is what the bench is for")]
+#![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -14,11 +14,13 @@
 //! | `cull` | charts, separation bounds and rest-adjacent pairs: which tests are left out |
 //! | `narrow` | closest points, features, contacts |
 //! | `query` | one step's geometry, its top-level tests, and test runs |
+//! | `certify` | truncation: displacements that are cut so that nothing crosses |
 //! | `audit` | crossings of a frame, apart from what finds contacts |
 
 pub mod audit;
 pub mod bodies;
 mod bvh;
+pub mod certify;
 mod cloth;
 mod cull;
 mod narrow;

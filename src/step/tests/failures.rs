@@ -112,13 +112,13 @@ fn phases_follow_each_other(report: &StepReport) {
         phases.windows(2).all(|pair| pair[0].2 <= pair[1].1),
         "{phases:?}"
     );
-    let parts = (report.parts + report.halvings) as usize;
+    let parts = (report.substeps + report.halvings) as usize;
     let told = |phase: &str| phases.iter().filter(|(name, ..)| *name == phase).count();
     for phase in ["collide", "assemble", "solve", "respond"] {
         assert_eq!(told(phase), parts, "{phase}");
     }
     // A part that fails does not come to its end.
-    assert_eq!(told("share"), report.parts as usize);
+    assert_eq!(told("share"), report.substeps as usize);
     let counters = report
         .marks
         .iter()

@@ -1,0 +1,414 @@
+//! Truncation on its own: whatever displacements it is given, nothing crosses, and what need not
+//! be cut is not.
+
+use std::ops::Range;
+
+use glam::DVec3;
+use proptest::prelude::*;
+
+use super::plane::{self, Motion, separating};
+use super::truncate::Round;
+use super::*;
+use crate::collide::audit::crossings;
+use crate::collide::bvh::kdop::Kdop18;
+use crate::collide::bvh::tree::Bvh;
+use crate::collide::surface::Surface;
+
+/// Random numbers that are the same everywhere: SplitMix64.
+struct Random(u64);
+
+impl Random {
+    /// From 0 to 1.
+    fn number(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^= z >> 31;
+        (z >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// In a cube around the origin, with coordinates up to `most`.
+    fn vector(&mut self, most: f64) -> DVec3 {
+        DVec3::from_array([0; 3].map(|_| (2.0 * self.number() - 1.0) * most))
+    }
+}
+
+/// The gap that tests leave; the unit of length is an edge.
+const LEAST: f64 = 4e-4;
+
+/// Triangles, where their vertices are, and what truncation reads of both.
+struct Cloth {
+    x: Vec<DVec3>,
+    surface: Surface,
+    tree: Bvh,
+    masses: Vec<f64>,
+    /// The number of vertices that can be stopped.
+    movable: u32,
+}
+
+/// What a step came to.
+struct Stepped {
+    found: Truncated,
+    /// The lengths of all displacements: as they went and as they would have gone.
+    went: f64,
+    wanted: f64,
+}
+
+impl Cloth {
+    /// Sheets of a number of rows and columns, each placed by a function of its number, row and
+    /// column.
+    fn sheets(sizes: &[[usize; 2]], at: impl Fn(usize, f64, f64) -> DVec3) -> Self {
+        let (mut x, mut triangles) = (Vec::new(), Vec::new());
+        for (sheet, &[rows, columns]) in sizes.iter().enumerate() {
+            let first = x.len() as u32;
+            for i in 0..rows {
+                x.extend((0..columns).map(|j| at(sheet, i as f64, j as f64)));
+            }
+            for i in 0..rows - 1 {
+                for j in 0..columns - 1 {
+                    let a = first + (i * columns + j) as u32;
+                    let (b, c, d) = (a + 1, a + columns as u32, a + columns as u32 + 1);
+                    triangles.extend(if (i + j) % 2 == 0 {
+                        [[a, c, d], [a, d, b]]
+                    } else {
+                        [[a, c, b], [c, d, b]]
+                    });
+                }
+            }
+        }
+        let center = |t: &[u32; 3]| t.iter().map(|&v| x[v as usize]).sum::<DVec3>() / 3.0;
+        let items = (0..).zip(&triangles).map(|(i, t)| (i, center(t)));
+        let cloth = Self {
+            tree: Bvh::build(items.collect()),
+            surface: Surface::new(&triangles, x.len()),
+            masses: vec![1.0; x.len()],
+            movable: x.len() as u32,
+            x,
+        };
+        assert!(cloth.crossings(&cloth.x).is_empty());
+        cloth
+    }
+
+    /// A strip in folds that lie some tenths of an edge above each other.
+    fn folded(folds: usize, width: usize) -> Self {
+        const FOLD: usize = 12;
+        let mut random = Random(5);
+        let gaps: Vec<f64> = (0..folds).map(|_| 0.2 + 0.8 * random.number()).collect();
+        Self::sheets(&[[folds * FOLD, width]], |_, i, y| {
+            let (layer, at) = (i as usize / FOLD, i as usize % FOLD);
+            let x = if layer.is_multiple_of(2) {
+                at
+            } else {
+                FOLD - 1 - at
+            } as f64;
+            let above = |l: usize| gaps[l] * (0.75 + 0.25 * (0.3 * y + l as f64).sin());
+            let z: f64 = (0..layer).map(above).sum();
+            let wave = 1.5 * (0.35 * x).sin() * (0.3 * y).cos();
+            DVec3::new(
+                x + 0.8 * (0.25 * y).sin(),
+                y + 0.3 * (0.5 * x).sin(),
+                z + wave,
+            )
+        })
+    }
+
+    /// Square sheets above each other.
+    fn stack(layers: usize, side: usize, apart: f64) -> Self {
+        Self::sheets(&vec![[side, side]; layers], |layer, x, y| {
+            DVec3::new(x, y, apart * layer as f64)
+        })
+    }
+
+    fn crossings(&self, x: &[DVec3]) -> Vec<([u32; 2], u32)> {
+        crossings(x, self.surface.triangles())
+    }
+
+    fn truncate<'a>(&'a self, goal: &'a [DVec3]) -> Truncate<'a> {
+        Truncate {
+            surface: &self.surface,
+            tree: &self.tree,
+            start: &self.x,
+            goal,
+            masses: &self.masses,
+            movable: self.movable,
+            least: LEAST,
+        }
+    }
+
+    /// Goes some displacements as far as truncation lets it.
+    fn step(&mut self, mut displacement: impl FnMut(u32, DVec3) -> DVec3) -> Stepped {
+        let goal: Vec<DVec3> = (0..)
+            .zip(&self.x)
+            .map(|(v, &x)| x + displacement(v, x))
+            .collect();
+        let truncate = self.truncate(&goal);
+        let found = truncate.run(&uncertified(&truncate));
+        let ends: Vec<DVec3> = (0..self.x.len() as u32)
+            .map(|v| found.end(&truncate, v))
+            .collect();
+        let length =
+            |to: &[DVec3]| -> f64 { self.x.iter().zip(to).map(|(a, b)| a.distance(*b)).sum() };
+        let (went, wanted) = (length(&ends), length(&goal));
+        self.x = ends;
+        Stepped {
+            found,
+            went,
+            wanted,
+        }
+    }
+
+    /// Does so many times; nothing crosses after any step, nor on the displacement of it.
+    fn steps(
+        &mut self,
+        count: usize,
+        mut displacement: impl FnMut(u32, DVec3) -> DVec3,
+    ) -> Vec<Stepped> {
+        (0..count)
+            .map(|step| {
+                let start = self.x.clone();
+                let stepped = self.step(&mut displacement);
+                for share in [0.25, 0.5, 0.75, 1.0] {
+                    let between: Vec<DVec3> = start
+                        .iter()
+                        .zip(&self.x)
+                        .map(|(a, b)| a.lerp(*b, share))
+                        .collect();
+                    assert_eq!(self.crossings(&between), [], "step {step} at {share}");
+                }
+                assert_eq!(stepped.found.squeezed, []);
+                stepped
+            })
+            .collect()
+    }
+}
+
+/// All pairs that are not certified, found by looking at all whose volumes meet.
+fn uncertified(step: &Truncate<'_>) -> Vec<Pair> {
+    let all = vec![true; step.start.len()];
+    let mut round = Round::default();
+    step.refit(step.goal, &all, &mut round);
+    let mut hits = Vec::new();
+    step.search(step.goal, &all, &mut round, |pair| {
+        let at = pair.vertices.map(|v| v as usize);
+        let displacements = Motion {
+            start: at.map(|v| step.start[v]),
+            end: at.map(|v| step.goal[v]),
+        };
+        let seen = displacements.less_mean();
+        let around = |of: Range<usize>| {
+            let points: Vec<DVec3> = of.flat_map(|k| [seen.start[k], seen.end[k]]).collect();
+            Kdop18::around(&points, 0.5 * LEAST)
+        };
+        let first = pair.kind.first();
+        let meets = around(0..first).overlaps(&around(first..4));
+        if meets && !is_certified(pair.kind, &displacements, LEAST) {
+            hits.push(pair);
+        }
+    });
+    hits
+}
+
+/// The share of displacements that was kept.
+fn kept(steps: &[Stepped]) -> f64 {
+    let sum = |of: fn(&Stepped) -> f64| steps.iter().map(of).sum::<f64>();
+    sum(|step| step.went) / sum(|step| step.wanted)
+}
+
+#[test]
+fn random_ways_through_folds_cross_nothing() {
+    for (most, least_kept) in [(0.05, 0.97), (0.5, 0.4), (3.0, 0.04)] {
+        let (mut random, mut cloth) = (Random(1), Cloth::folded(5, 16));
+        let steps = cloth.steps(6, |_, _| random.vector(most));
+        assert!(kept(&steps) > least_kept, "{most}: {}", kept(&steps));
+        assert!(steps.iter().any(|step| step.found.planes > 0), "{most}");
+    }
+}
+
+#[test]
+fn far_from_the_origin_nothing_crosses_either() {
+    let (mut random, mut cloth) = (Random(1), Cloth::folded(3, 12));
+    cloth.x.iter_mut().for_each(|x| *x += DVec3::splat(1e6));
+    cloth.steps(5, |_, _| random.vector(1.0));
+}
+
+#[test]
+fn sheets_that_fly_through_each_other_do_not() {
+    let mut cloth = Cloth::sheets(&[[12, 12]; 2], |sheet, x, y| {
+        DVec3::new(x, y, 0.0) + DVec3::new(0.37, 0.21, 20.0) * sheet as f64
+    });
+    let mut random = Random(1);
+    cloth.steps(8, |v, _| {
+        random.vector(3.0) + DVec3::Z * if v < 144 { 25.0 } else { -25.0 }
+    });
+}
+
+#[test]
+fn what_all_have_in_common_is_not_cut() {
+    // Once alone and once with ten edges a step besides.
+    let went = [0.0, 10.0].map(|common| {
+        let (mut random, mut cloth) = (Random(1), Cloth::stack(6, 12, 0.3));
+        let start = cloth.x.clone();
+        let steps = cloth.steps(6, |_, _| random.vector(0.1) + DVec3::X * common);
+        assert!(steps.iter().any(|step| step.found.planes > 0));
+        let back = DVec3::X * common * 6.0;
+        let displacement = |(a, b): (&DVec3, &DVec3)| *b - *a - back;
+        start
+            .iter()
+            .zip(&cloth.x)
+            .map(displacement)
+            .collect::<Vec<_>>()
+    });
+    let apart = went[0]
+        .iter()
+        .zip(&went[1])
+        .map(|(a, b)| a.distance(*b))
+        .fold(0.0, f64::max);
+    assert!(apart < 1e-9, "{apart}");
+}
+
+#[test]
+fn pressed_sheets_keep_a_gap_and_part_again() {
+    let mut cloth = Cloth::stack(2, 4, 0.3);
+    let press = |v: u32| DVec3::Z * if v < 16 { 1e-3 } else { -1e-3 };
+    for _ in 0..10_000 {
+        cloth.step(|v, _| press(v));
+    }
+    let gap = cloth.x[16].z - cloth.x[0].z;
+    assert!((0.5 * LEAST..1.01 * LEAST).contains(&gap), "{gap}");
+    // They slide, and they part.
+    let slid = cloth.step(|v, _| DVec3::X * if v < 16 { 0.1 } else { -0.1 });
+    assert!((slid.went / slid.wanted - 1.0).abs() < 1e-12);
+    let parted = cloth.step(|v, _| -press(v));
+    assert_eq!(parted.found.planes, 0);
+}
+
+#[test]
+fn the_order_of_hits_does_not_matter() {
+    let (mut random, cloth) = (Random(3), Cloth::folded(3, 10));
+    let goal: Vec<DVec3> = cloth.x.iter().map(|&x| x + random.vector(0.5)).collect();
+    let truncate = cloth.truncate(&goal);
+    let mut hits = uncertified(&truncate);
+    assert!(hits.len() > 100);
+    let one = truncate.run(&hits);
+    hits.reverse();
+    hits.sort_by_key(|pair| pair.vertices[1] % 7);
+    assert_eq!(truncate.run(&hits), one);
+}
+
+#[test]
+fn ways_without_hits_are_gone_to_the_bit() {
+    let (mut random, cloth) = (Random(3), Cloth::stack(3, 6, 0.5));
+    let goal: Vec<DVec3> = cloth.x.iter().map(|&x| x + random.vector(0.1)).collect();
+    let truncate = cloth.truncate(&goal);
+    assert_eq!(uncertified(&truncate), []);
+    let found = truncate.run(&[]);
+    for (v, goal) in (0..).zip(&goal) {
+        assert_eq!(
+            found.end(&truncate, v).to_array().map(f64::to_bits),
+            goal.to_array().map(f64::to_bits)
+        );
+    }
+}
+
+#[test]
+fn cloth_gives_way_to_what_cannot_be_stopped_as_far_as_there_is_room() {
+    // A sheet of cloth under a plate that comes down, but for less than there is room.
+    let mut cloth = Cloth::stack(2, 6, 0.5);
+    cloth.movable = 36;
+    let stepped = cloth.step(|v, _| {
+        if v < 36 {
+            DVec3::Z * 0.4
+        } else {
+            DVec3::Z * -0.3
+        }
+    });
+    assert_eq!(stepped.found.squeezed, []);
+    let gap = cloth.x[36].z - cloth.x[0].z;
+    assert!(
+        (gap - LEAST).abs() < 1e-9 && cloth.x[36].z == 0.5 - 0.3,
+        "{gap}"
+    );
+    assert_eq!(cloth.crossings(&cloth.x), []);
+}
+
+#[test]
+fn what_is_left_no_room_is_named_and_cloth_does_not_cross_cloth() {
+    // A plate that comes down on two sheets and goes through them.
+    let mut cloth = Cloth::stack(3, 6, 0.5);
+    cloth.movable = 72;
+    let stepped = cloth.step(|v, _| if v < 72 { DVec3::ZERO } else { DVec3::Z * -2.0 });
+    assert!(!stepped.found.squeezed.is_empty());
+    let squeezed = |pair: &Pair| {
+        pair.vertices.iter().any(|&v| v < 72) && pair.vertices.iter().any(|&v| v >= 72)
+    };
+    assert!(stepped.found.squeezed.iter().all(squeezed));
+    assert_eq!(
+        crossings(&cloth.x[..72], &cloth.surface.triangles()[..100]),
+        []
+    );
+}
+
+#[test]
+fn what_crosses_at_the_start_stays_where_it_is() {
+    let mut cloth = Cloth::stack(2, 4, 0.5);
+    cloth.x[5].z = 0.7;
+    let before = cloth.x.clone();
+    let goal: Vec<DVec3> = cloth.x.iter().map(|x| *x + DVec3::X * 0.01 * x.z).collect();
+    let truncate = cloth.truncate(&goal);
+    let found = truncate.run(&uncertified(&truncate));
+    assert_eq!(found.kept[5], 0.0);
+    let stayed = found.end(&truncate, 5) - found.common[5];
+    assert!(stayed.distance(before[5]) < 1e-15);
+}
+
+/// Points with whole coordinates, which often touch and coincide, and may lie far from the origin.
+fn points() -> impl Strategy<Value = [DVec3; 4]> {
+    let coordinate = -3i32..4;
+    let point = (coordinate.clone(), coordinate.clone(), coordinate);
+    (
+        prop::array::uniform4(point),
+        prop::sample::select(vec![0.0, 1024.0, 1e9]),
+    )
+        .prop_map(|(points, far)| {
+            points.map(|(x, y, z)| DVec3::new(x.into(), y.into(), z.into()) + DVec3::splat(far))
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    /// A plane is found if and only if the features do not touch: their distance, of small whole
+    /// coordinates, is zero or well above rounding.
+    #[test]
+    fn planes_are_found_between_all_features_that_do_not_touch(points in points(), edges: bool) {
+        let kind = if edges { Kind::EdgeEdge } else { Kind::VertexFace };
+        let distance = plane::between_closest_points(kind, &points).map_or(0.0, |(_, distance)| distance);
+        let found = separating(kind, &points);
+        prop_assert_eq!(found.is_some(), distance > 1e-6, "{} {:?}", distance, found);
+        if let Some(plane) = found {
+            // Exact products of whole numbers tell the sides of an exact plane; this one is near
+            // it.
+            prop_assert!(plane.gap > 0.49 * distance && plane.gap < 1.001 * distance);
+            prop_assert!(plane::gap(kind, plane.normal, &points) == plane.gap);
+        }
+    }
+
+    /// Limits leave the least gap whatever the displacements, if all vertices can be stopped, and
+    /// cut nothing that goes apart.
+    #[test]
+    fn limits_leave_the_least_gap(points in points(), displacements in prop::array::uniform4(prop::array::uniform3(-9.0..9.0f64)), edges: bool) {
+        let kind = if edges { Kind::EdgeEdge } else { Kind::VertexFace };
+        let Some(found) = separating(kind, &points) else { return Ok(()) };
+        let displacements = displacements.map(DVec3::from_array);
+        let margin = plane::margin(plane::largest(&points) + 9.0);
+        let limits = plane::limits(kind, &found, &displacements, [true; 4], LEAST, margin);
+        prop_assert!(!limits.squeezed);
+        let ends = [0, 1, 2, 3].map(|k| points[k] + displacements[k] * limits.kept[k]);
+        prop_assert!(plane::gap(kind, found.normal, &ends) >= found.gap.min(LEAST) - 2.0 * margin);
+        for (k, displacement) in displacements.iter().enumerate() {
+            let toward = found.normal.dot(*displacement) * if k < kind.first() { -1.0 } else { 1.0 };
+            prop_assert!(toward > 0.0 || limits.kept[k] == 1.0);
+        }
+    }
+}
