@@ -103,6 +103,11 @@ history_row! {
     clamped: u64,
     /// Parts that were taken although they failed, for none may be shorter.
     rough: u32,
+    /// Pairs of features whose displacements had to be cut, for they would have crossed, or could not be shown not to; 0
+    /// without `contact.certify`.
+    hits: u64,
+    /// Vertices whose displacements were cut for it.
+    cut: u64,
 }
 
 /// A value as a cell of the file.
@@ -461,8 +466,8 @@ mod tests {
             fs::read_to_string(run.file("history.csv")).unwrap(),
             "step,time_s,cg_iterations,cg_residual,contacts,constraints,impulses,tasks,splits,\
              steals,tests,physics_s,collide_s,solve_s,response_s,max_speed,max_strain,kinetic_J,\
-             systems,parts,halvings,stop,share_s,passes,rounds,unsettled,unsettled_rate,clamped,rough\n\
-             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none,0.0,0,0,0,0.0,0,0\n"
+             systems,parts,halvings,stop,share_s,passes,rounds,unsettled,unsettled_rate,clamped,rough,hits,cut\n\
+             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none,0.0,0,0,0,0.0,0,0,0,0\n"
         );
     }
 
@@ -505,7 +510,7 @@ mod tests {
         let first = row_of(1).trim_end().to_owned() + ",";
         assert_eq!(lines[..2], [HistoryRow::header().trim_end(), &first]);
         assert!(
-            lines[2].starts_with("2,") && lines[2].ends_with(",none,0.0,0,0,0,0.0,0,0"),
+            lines[2].starts_with("2,") && lines[2].ends_with(",none,0.0,0,0,0,0.0,0,0,0,0"),
             "{text}"
         );
     }

@@ -355,5 +355,7 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         unsettled_rate: first.lacking,
         clamped: total(&|r| r.clamped),
         rough: first.rough,
+        hits: first.certified.hits,
+        cut: first.certified.cut,
     }
 }

@@ -100,6 +100,10 @@ mod tests {
                 "contact.culling",
                 "[contact]\nself_collision = false\nculling = \"smooth\"",
             ),
+            (
+                "contact.certify",
+                "[contact]\nself_collision = false\ncertify = false",
+            ),
         ] {
             let scene = Scene::parse(&format!("{cloth}{rest}"), None, &[]).unwrap();
             let told = scene.idle_keys();

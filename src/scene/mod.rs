@@ -548,6 +548,8 @@ pub struct ContactParameters {
     /// Relative change of length in a step beyond which impulses damp an edge of the cloth; none if
     /// absent.
     pub strain_change: Option<f64>,
+    /// Whether displacements are cut where cloth would cross cloth.
+    pub certify: bool,
 }
 
 /// The tests of cloth against itself that are left out, by the names that scenes give them. The

@@ -16,10 +16,12 @@
 //! | `integrate` | integrators, and the lengths of substeps |
 //! | `system` | the linear system, and its solve |
 //! | `response` | how bodies act, and what impulses put right |
+//! | `certify` | displacements that are cut so that no cloth crosses cloth |
 //! | `exchange` | the new state for every rank, and the state for checkpoints |
 //! | `diagnose` | why strain goes beyond its limit, and what profiles read |
 //! | `error`, `report` | what is said of a step |
 
+mod certify;
 mod contact;
 mod context;
 mod diagnose;
@@ -39,6 +41,7 @@ mod system;
 mod tests;
 mod world;
 
+pub use certify::Certified;
 pub(crate) use contact::detect::patch_sizes;
 pub(crate) use contact::geometry::tiles;
 pub(crate) use contact::message::CONTACT_BYTES;

@@ -7,6 +7,7 @@ use weft_runtime::ScopeReport;
 use weft_runtime::comm::Comm;
 use weft_runtime::trace::{MainTrack, Mark};
 
+use super::certify::Certified;
 use crate::solve::{Criterion, Outcome};
 
 /// The phases of a step, in order.
@@ -154,6 +155,8 @@ pub struct StepReport {
     /// The share of `assemble` that lies before `share`: the next step's system is assembled while
     /// the state of this one travels.
     pub ahead: Duration,
+    /// What was certified.
+    pub certified: Certified,
     /// The step, its phases and its counters, if [`Simulation::record`](super::Simulation::record) asked for them.
     #[serde(skip)]
     pub marks: Vec<Mark>,
@@ -196,6 +199,7 @@ impl StepReport {
         self.rate_limited += part.rate_limited;
         self.clamped += part.clamped;
         self.rough += part.rough;
+        self.certified.add(&part.certified);
         self.scope.add(&part.scope);
         self.scope.trace = part.scope.trace.or_else(|| self.scope.trace.take());
         self.early += part.early;

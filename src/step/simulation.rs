@@ -15,6 +15,7 @@ use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Comm, Tag};
 use weft_runtime::trace::MainTrack;
 
+use super::certify::Certification;
 use super::contact::detection::Detection;
 use super::contact::geometry;
 use super::context::Context;
@@ -65,6 +66,8 @@ pub struct Simulation<'w> {
     pub(super) integrator: TimeIntegrator,
     pub(super) response: Response,
     pub(super) exchange: Exchange,
+    /// The certification of substeps, if the scene asks for it.
+    pub(super) certification: Option<Certification>,
     backup: Backup,
 }
 
@@ -139,6 +142,7 @@ impl<'w> Simulation<'w> {
             integrator: TimeIntegrator::new(settings.integrator, iterates, &domain.plan),
             response: Response::new(&domain, &team, watched, &neighbourhood),
             exchange: Exchange::new(vertices),
+            certification: Certification::new(world),
             backup: Backup::default(),
             domain,
             state,

@@ -67,6 +67,7 @@ impl Simulation<'_> {
             integrator,
             response,
             exchange,
+            certification,
             ..
         } = self;
         let world = *world;
@@ -159,6 +160,7 @@ impl Simulation<'_> {
             integrator,
             shares: &shares,
             jolts: response.bodies.jolts(),
+            certification: certification.as_mut(),
         };
         exchange.share(comm, at, values, report, clock)?;
         report.times[4] = clock.lap(comm, None, None);

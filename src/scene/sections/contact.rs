@@ -76,6 +76,17 @@ impl Section for ContactParameters {
              impulses.",
         )
         .unset("none"),
+        Key::new(
+            "certify",
+            &Of {
+                form: Flag,
+                get: |contact| Some(contact.certify),
+                set: |contact, certify| contact.certify = certify,
+            },
+            "Whether displacements are cut where cloth would cross cloth in a step, so that [it never \
+             does](theory.md), whatever the step. Bodies have no part in it.",
+        )
+        .idle(without_layers),
     ];
 
     fn check(&self, _: &Table<'_>) {}

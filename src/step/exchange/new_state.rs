@@ -16,6 +16,7 @@ use weft_runtime::comm::{Collectives, Comm};
 use crate::collide::Extent;
 use crate::scene::Integrator;
 use crate::solve::fault;
+use crate::step::certify::{Certification, Goals};
 use crate::step::context::{Context, first_of};
 use crate::step::error::StepError;
 use crate::step::integrate::time_integrator::{Jolt, TimeIntegrator};
@@ -60,6 +61,8 @@ pub(crate) struct Exchanged<'a> {
     /// The shares of the owned vertices in loops.
     pub(crate) shares: &'a Shares,
     pub(crate) jolts: &'a [Jolt],
+    /// The certification of displacements, if the scene asks for it.
+    pub(crate) certification: Option<&'a mut Certification>,
 }
 
 impl Exchange {
@@ -120,6 +123,7 @@ impl Exchange {
             integrator,
             shares,
             jolts,
+            certification,
         } = values;
         let (owned, dt) = (at.domain.owned(), at.substep.dt);
         let lengths: Vec<usize> = (0..comm.size())
@@ -151,7 +155,24 @@ impl Exchange {
         }
         let vertices = state.len() as u64;
         (at.domain.cost_model).charge(comm, Work::NewState { vertices });
-        let extent = self.move_all(at, state, integrator)?;
+        let mut extent = self.move_all(at, state, integrator)?;
+        if let Some(certification) = certification {
+            let goals = Goals {
+                moves: &mut self.moves,
+                ends: if integrator.has_ends() {
+                    &mut self.ends
+                } else {
+                    &mut []
+                },
+                moved: &mut self.moved,
+            };
+            report.certified = certification.certify(comm, at, state, goals, shares.team())?;
+            if report.certified.cut > 0 {
+                // The next substep begins elsewhere.
+                ahead = None;
+                extent = Extent::of(&self.moved);
+            }
+        }
         self.ahead = ahead;
         state.extent = Some(extent);
         integrator.keep(dt, state.of(owned.clone()), &self.moves[owned], jolts);
