@@ -56,11 +56,13 @@ pub(crate) enum Command {
         a: PathBuf,
         /// Directory of another.
         b: PathBuf,
-        /// Takes the runs as the same if no position in their frames differs by more, in m [default: to the bit].
+        /// Takes the runs as the same if no position in their frames differs by more, in m
+        /// [default: to the bit].
         #[arg(long, value_name = "METRES", value_parser = parse_tolerance)]
         tolerance: Option<f64>,
     },
-    /// Looks in the frames of a run for cloth that crosses itself, and writes what does beside them.
+    /// Looks in the frames of a run for cloth that crosses itself, and writes what does beside
+    /// them.
     Audit {
         /// Directory of the run.
         run: PathBuf,
@@ -68,11 +70,13 @@ pub(crate) enum Command {
         #[arg(long)]
         strict: bool,
     },
-    /// Says what runs cost, and which phase, patch and policy to look at; writes a page with pictures of it.
+    /// Says what runs cost, and which phase, patch and policy to look at; writes a page with
+    /// pictures of it.
     Report(ReportArguments),
     /// Shows how a scene is cut into parts for ranks, and how else it could be.
     Partition(PartitionArguments),
-    /// Writes the linear system that a scene's next step solves first, for other solvers: A.mtx and b.mtx (MatrixMarket).
+    /// Writes the linear system that a scene's next step solves first, for other solvers: A.mtx and
+    /// b.mtx (MatrixMarket).
     System {
         /// The scene file, or the name of a scene that is part of the program (`weft scenes`).
         scene: PathBuf,
@@ -86,7 +90,8 @@ pub(crate) enum Command {
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
         overrides: Vec<(String, String)>,
     },
-    /// Studies how a scene scales: sweeps of ranks, policies, networks and patches, replayed on virtual ranks.
+    /// Studies how a scene scales: sweeps of ranks, policies, networks and patches, replayed on
+    /// virtual ranks.
     Study(Box<StudyArguments>),
     /// Lists the scenes that are part of the program, or those in a folder.
     Scenes {
@@ -102,10 +107,12 @@ pub(crate) struct StudyArguments {
     /// Scenes (they are recorded first), records (*.weftrec), or directories of recorded runs.
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Numbers of ranks, as in 1,2,4, or 1..64 for 1, twice and so on up to 64, and 64 [default: 1..16, as far as there are patches].
+    /// Numbers of ranks, as in 1,2,4, or 1..64 for 1, twice and so on up to 64, and 64 [default:
+    /// 1..16, as far as there are patches].
     #[arg(long, value_name = "LIST")]
     pub(crate) ranks: Option<String>,
-    /// Policies, with commas between; parts are changed as in every-other+steal=false. None at all, the 2006 paper's and the best unless said.
+    /// Policies, with commas between; parts are changed as in every-other+steal=false. None at all,
+    /// the 2006 paper's and the best unless said.
     #[arg(
         long,
         default_value = "static,paper,every-other,forecast",
@@ -121,7 +128,8 @@ pub(crate) struct StudyArguments {
         conflicts_with = "real"
     )]
     pub(crate) network: Vec<String>,
-    /// Numbers of patches, powers of two with commas between; each is a scene of its own [default: the scene's].
+    /// Numbers of patches, powers of two with commas between; each is a scene of its own [default:
+    /// the scene's].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) patches: Vec<usize>,
     /// How often each point is repeated, with other seeds.
@@ -136,19 +144,23 @@ pub(crate) struct StudyArguments {
     /// Runs that are recorded begin with this state of the scene.
     #[arg(long, value_name = "CHECKPOINT")]
     pub(crate) resume: Option<PathBuf>,
-    /// Simulates every point whole, on virtual ranks with the record's prices, instead of replaying the record.
+    /// Simulates every point whole, on virtual ranks with the record's prices, instead of replaying
+    /// the record.
     #[arg(long, conflicts_with_all = ["real", "copies", "collide"])]
     pub(crate) full: bool,
     /// Runs every point on this machine, for the time it takes.
     #[arg(long, conflicts_with_all = ["copies", "collide"])]
     pub(crate) real: bool,
-    /// With --real: starts ranks with this instead of as threads; {} stands for their number, as in "mpirun -n {}".
+    /// With --real: starts ranks with this instead of as threads; {} stands for their number, as in
+    /// "mpirun -n {}".
     #[arg(long, requires = "real", value_name = "COMMAND")]
     pub(crate) launch: Option<String>,
-    /// Replays so many copies of the record side by side, a power of two: a larger cloth than was simulated.
+    /// Replays so many copies of the record side by side, a power of two: a larger cloth than was
+    /// simulated.
     #[arg(long, default_value_t = 1)]
     pub(crate) copies: u32,
-    /// How many times slower the modelled machine computes than this one: a core of 2006 is some ten times slower than one of today.
+    /// How many times slower the modelled machine computes than this one: a core of 2006 is some
+    /// ten times slower than one of today.
     #[arg(
         long,
         default_value_t = 1.0,
@@ -156,14 +168,15 @@ pub(crate) struct StudyArguments {
         conflicts_with = "real"
     )]
     pub(crate) slower: f64,
-    /// Pretends that it costs nothing to make a patch ready for its tests, which every rank does that tests it: shows what doing
-    /// that again costs.
+    /// Pretends that it costs nothing to make a patch ready for its tests, which every rank does
+    /// that tests it: shows what doing that again costs.
     #[arg(long, conflicts_with = "real")]
     pub(crate) ready_free: bool,
     /// Replays the collision phase alone.
     #[arg(long)]
     pub(crate) collide: bool,
-    /// Directory of the results; what was done there before is not done again [default: runs/NAME-study].
+    /// Directory of the results; what was done there before is not done again [default:
+    /// runs/NAME-study].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Overrides a key of the scene, as in `contact.culling="none"`.
@@ -215,13 +228,15 @@ pub(crate) struct PartitionArguments {
 pub(crate) struct RunArguments {
     /// The scene file, or the name of a scene that is part of the program (`weft scenes`).
     pub(crate) scene: PathBuf,
-    /// Number of ranks [default: the scene's balance.ranks, else one per core, at least 2, at most 16, and no more than patches].
+    /// Number of ranks [default: the scene's balance.ranks, else one per core, at least 2, at most
+    /// 16, and no more than patches].
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) ranks: Option<usize>,
     /// Workers per rank.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: u16,
-    /// Gives each rank one more thread, for messages alone: a task that runs long delays no other rank.
+    /// Gives each rank one more thread, for messages alone: a task that runs long delays no other
+    /// rank.
     #[arg(long)]
     pub(crate) progress_thread: bool,
     /// How ranks talk to each other.
@@ -247,19 +262,19 @@ pub(crate) struct RunArguments {
     /// own, and no others. Without this, a directory with a run is refused.
     #[arg(long, conflicts_with = "resume")]
     pub(crate) overwrite: bool,
-    /// Stops before so many hours are over, or a time with a unit such as "90 min", with a checkpoint; as SIGTERM, SIGHUP,
-    /// SIGUSR1 and Ctrl-C do soon.
+    /// Stops before so many hours are over, or a time with a unit such as "90 min", with a
+    /// checkpoint; as SIGTERM, SIGHUP, SIGUSR1 and Ctrl-C do soon.
     #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
     pub(crate) max_hours: Option<Duration>,
     /// Writes trace.json for ui.perfetto.dev, of all steps or of steps FROM to TO, both included.
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true, default_missing_value = "1..")]
     pub(crate) trace: Option<TraceSteps>,
-    /// Records shape and cost of the collision tests of some steps [default: the last 8] into record.weftrec, for `weft
-    /// study`. Wants one rank.
+    /// Records shape and cost of the collision tests of some steps [default: the last 8] into
+    /// record.weftrec, for `weft study`. Wants one rank.
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true)]
     pub(crate) record: Option<Option<TraceSteps>>,
-    /// Looks in every frame for cloth that crosses itself, and writes what does beside it; with =strict a crossing is
-    /// a failure (exit code 4).
+    /// Looks in every frame for cloth that crosses itself, and writes what does beside it; with
+    /// =strict a crossing is a failure (exit code 4).
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "count")]
     pub(crate) audit: Option<AuditChoice>,
     /// Overrides a key of the scene, as in `time.step=2ms`.

@@ -108,7 +108,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Launchers end a job as soon as one of its processes has failed: the one that says why is to come first.
+/// Launchers end a job as soon as one of its processes has failed: the one that says why is to come
+/// first.
 #[expect(clippy::disallowed_methods, reason = "the end of a process")]
 fn let_another_speak() {
     std::thread::sleep(Duration::from_millis(300));
@@ -203,7 +204,8 @@ fn run_under_mpi(
     under_mpi::run_scene(arguments, launcher, began)
 }
 
-/// What comes of a failure before MPI was started: under a launcher others may wait there for this process.
+/// What comes of a failure before MPI was started: under a launcher others may wait there for this
+/// process.
 #[cfg(feature = "mpi")]
 fn refuse(failure: Failure, launcher: Option<&Launcher>) -> Failure {
     under_mpi::refuse(failure, launcher)
@@ -363,7 +365,8 @@ fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
     crosses.or(unwritten).map_or(Ok(()), Err)
 }
 
-/// Writes a line to standard error: what kind of line it is, and its text, in which nothing acts on a terminal.
+/// Writes a line to standard error: what kind of line it is, and its text, in which nothing acts on
+/// a terminal.
 fn tell(kind: &str, text: impl fmt::Display) {
     // There is nobody else to tell.
     drop(writeln!(io::stderr(), "{kind}{}", Printable(text)));
@@ -387,7 +390,8 @@ fn tell_usage(mut error: clap::Error) {
     tell("", text.trim_end());
 }
 
-/// The words of the command line, program first, for the record of a run. What is no UTF-8 is lost: JSON is text.
+/// The words of the command line, program first, for the record of a run. What is no UTF-8 is lost:
+/// JSON is text.
 fn command_line() -> Vec<String> {
     let words = std::env::args_os();
     words
@@ -395,7 +399,8 @@ fn command_line() -> Vec<String> {
         .collect()
 }
 
-/// Writes to standard output what acts on no terminal. A reader that has gone, as `head` goes, is not an error.
+/// Writes to standard output what acts on no terminal. A reader that has gone, as `head` goes, is
+/// not an error.
 fn say(text: impl fmt::Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match write!(out, "{}", Printable(text)).and_then(|()| out.flush()) {

@@ -1,12 +1,14 @@
 //! The threads of a rank in loops over what the rank owns.
 //!
-//! Collision tests are tasks of the runtime, which shares them by itself and only borrows the threads; assembly, solve and
-//! corrections are loops in which every row does about the same. Here a loop is cut into as many shares as there are threads,
-//! each a run of patches. What a share writes is its own, and whatever is added up is added per patch or per
-//! row, in the same order whoever does it: the number of threads shows in no bit.
+//! Collision tests are tasks of the runtime, which shares them by itself and only borrows the
+//! threads; assembly, solve and corrections are loops in which every row does about the same. Here
+//! a loop is cut into as many shares as there are threads, each a run of patches. What a share
+//! writes is its own, and whatever is added up is added per patch or per row, in the same order
+//! whoever does it: the number of threads shows in no bit.
 //!
-//! Threads stay awake between loops, for waking them takes as long as a short loop; but not where all teams of the process that are at work have more
-//! threads than there are cores: who looks for work then keeps the one from its core that has it.
+//! Threads stay awake between loops, for waking them takes as long as a short loop; but not where
+//! all teams of the process that are at work have more threads than there are cores: who looks for
+//! work then keeps the one from its core that has it.
 
 use std::borrow::Borrow;
 use std::cell::Cell;
@@ -22,10 +24,11 @@ use weft_runtime::{ScopedThreads, ThreadProvider, WorkerThread};
 
 /// How often a thread that is done looks for the others before it lets the system wake it.
 const SPINS: u32 = 5_000;
-/// How often a thread that stays awake then lets others have its core, before it sleeps all the same: longer than what one thread does
-/// alone between loops.
+/// How often a thread that stays awake then lets others have its core, before it sleeps all the
+/// same: longer than what one thread does alone between loops.
 const YIELDS: u32 = 40_000;
-/// How often it looks once nobody wants it awake any more: longer than what lies between two steps, of which the next would have to wake it.
+/// How often it looks once nobody wants it awake any more: longer than what lies between two steps,
+/// of which the next would have to wake it.
 const LINGERS: u32 = 10_000;
 
 /// Threads of all teams of this process that are at work.
@@ -80,8 +83,8 @@ impl Team {
             .map_or(0, |pool| pool.threads.current_num_threads())
     }
 
-    /// Works on all shares at once; the caller takes the last one, as it takes the last of the tasks that it forks: what it has in its
-    /// caches from one is of use in the other.
+    /// Works on all shares at once; the caller takes the last one, as it takes the last of the
+    /// tasks that it forks: what it has in its caches from one is of use in the other.
     pub fn run<S: Send>(&self, shares: impl IntoIterator<Item = S>, work: impl Fn(S) + Sync) {
         let mut shares = shares.into_iter();
         let Some(pool) = &self.pool else {
@@ -106,9 +109,10 @@ impl Team {
         });
     }
 
-    /// Runs something with many loops, one soon after the other: between these the threads look for shares instead of
-    /// sleeping, for waking them takes as long as a short loop. They go on looking for a moment after it, for the next may follow soon. A
-    /// thread that finds none for long sleeps all the same.
+    /// Runs something with many loops, one soon after the other: between these the threads look for
+    /// shares instead of sleeping, for waking them takes as long as a short loop. They go on
+    /// looking for a moment after it, for the next may follow soon. A thread that finds none for
+    /// long sleeps all the same.
     pub fn awake<R>(&self, work: impl FnOnce() -> R) -> R {
         let _at_work = AtWork::begin(self);
         let Some(pool) = &self.pool else {
@@ -123,10 +127,11 @@ impl Team {
         work()
     }
 
-    /// Cuts so many elements into as many shares as there are threads; fewer if there are few elements.
+    /// Cuts so many elements into as many shares as there are threads; fewer if there are few
+    /// elements.
     #[must_use]
     pub fn cut_even(&self, elements: usize) -> Shares {
-        /// What is not worth waking a thread for.
+        /// The fewest elements that are worth waking a thread for.
         const FEWEST: usize = 64;
         let chunks: Vec<Range<usize>> = (0..elements)
             .step_by(FEWEST)
@@ -135,8 +140,8 @@ impl Team {
         self.cut(&chunks)
     }
 
-    /// Cuts elements of these weights into as many ranges as there are threads, of about the same weight each; fewer if
-    /// there are few elements.
+    /// Cuts elements of these weights into as many ranges as there are threads, of about the same
+    /// weight each; fewer if there are few elements.
     #[must_use]
     pub fn cut_weighted(&self, weights: impl IntoIterator<Item = u64>) -> Vec<Range<usize>> {
         let weights: Vec<u64> = weights.into_iter().collect();
@@ -146,7 +151,8 @@ impl Team {
         let cut = |thread: usize| {
             let (start, left) = (at, threads - thread - 1);
             let target = whole * (thread as u64 + 1) / threads as u64;
-            // As near to the target as weights allow, leaving at least one element for each thread to come.
+            // As near to the target as weights allow, leaving at least one element for each thread
+            // to come.
             while at < weights.len() - left
                 && (at == start || left == 0 || 2 * sum + weights[at] <= 2 * target)
             {
@@ -158,8 +164,9 @@ impl Team {
         (0..threads).map(cut).collect()
     }
 
-    /// Cuts a sequence of ranges that follow each other, such as the patches of a rank, into a run of them for each
-    /// thread, of about as many elements each; fewer runs if there are fewer ranges.
+    /// Cuts a sequence of ranges that follow each other, such as the patches of a rank, into a run
+    /// of them for each thread, of about as many elements each; fewer runs if there are fewer
+    /// ranges.
     #[must_use]
     pub fn cut(&self, ranges: &[Range<usize>]) -> Shares {
         let threads = self.threads().min(ranges.len()).max(1);
@@ -191,7 +198,8 @@ impl Team {
     }
 }
 
-/// From now on threads of this process do not stay awake between loops: others want the cores, which it does not see.
+/// From now on threads of this process do not stay awake between loops: others want the cores,
+/// which it does not see.
 pub fn share_cores() {
     // More than any machine has.
     AT_WORK.fetch_add(1 << 24, Ordering::Relaxed);
@@ -204,7 +212,8 @@ fn is_crowded() -> bool {
     AT_WORK.load(Ordering::Relaxed) > cores
 }
 
-/// Waits for the last of so many threads, if it ends soon: sooner than the system would wake this one.
+/// Waits for the last of so many threads, if it ends soon: sooner than the system would wake this
+/// one.
 fn spin_until_none(open: &AtomicUsize) {
     for _ in 0..SPINS {
         if is_crowded() || open.load(Ordering::Acquire) == 0 {
@@ -268,7 +277,7 @@ impl ThreadProvider for Team {
     }
 }
 
-/// So many threads are at work until this is dropped.
+/// A guard: so many threads are at work until it is dropped.
 struct AtWork(usize);
 
 impl AtWork {
@@ -321,7 +330,8 @@ impl Shares {
     }
 }
 
-/// The parts of a slice at ranges that follow each other; the slice begins where the first one does.
+/// The parts of a slice at ranges that follow each other; the slice begins where the first one
+/// does.
 ///
 /// # Panics
 /// If the ranges do not, or the slice is shorter.
@@ -396,7 +406,8 @@ mod tests {
                 prop_assert!(!share.is_empty() || weights.is_empty());
                 at = share.end;
                 let own: u64 = weights[share.clone()].iter().sum();
-                // Elements that are left for threads to come may weigh nothing, and the last takes what is left.
+                // Elements that are left for threads to come may weigh nothing, and the last takes
+                // what is left.
                 prop_assert!(own <= mean + 2 * longest + 1 || share.end == weights.len());
             }
             prop_assert_eq!(at, weights.len());

@@ -1,10 +1,10 @@
 //! Aggregates: each patch cut further into pieces of neighbouring vertices, on which a coarse
 //! system can be built, and each of these into groups of a few, the level in between.
 //!
-//! In: the graph in the numbering of the tree, and how large pieces should be. Out: the aggregate and the group
-//! of each vertex. Aggregates are numbered patch by patch and groups aggregate by aggregate, so that whoever owns patches owns
-//! contiguous ranges of both; vertices keep their numbers. As with patches, the cuts depend on
-//! graph, sizes and seed alone, never on ranks.
+//! In: the graph in the numbering of the tree, and how large pieces should be. Out: the aggregate
+//! and the group of each vertex. Aggregates are numbered patch by patch and groups aggregate by
+//! aggregate, so that whoever owns patches owns contiguous ranges of both; vertices keep their
+//! numbers. As with patches, the cuts depend on graph, sizes and seed alone, never on ranks.
 //!
 //! Not here: what the systems on them are of.
 
@@ -43,7 +43,8 @@ impl Default for AggregateOptions {
 }
 
 impl AggregateOptions {
-    /// The size of an aggregate in a graph of so many vertices: [`share_of_root`](Self::share_of_root) times their square root, but not below
+    /// The size of an aggregate in a graph of so many vertices:
+    /// [`share_of_root`](Self::share_of_root) times their square root, but not below
     /// [`FEWEST_VERTICES`]. Every rank factors the coarse system, which for `m` aggregates of a sheet takes
     /// `m^1.5` operations; with `m` a multiple of the root these grow less than the sheet does.
     #[must_use]
@@ -70,8 +71,8 @@ pub struct Aggregates {
 }
 
 impl Aggregates {
-    /// Bisects every patch until aggregates are about as large as wanted, and then these until groups are; the graph is in the numbering
-    /// of the tree. No piece is empty.
+    /// Bisects every patch until aggregates are about as large as wanted, and then these until
+    /// groups are; the graph is in the numbering of the tree. No piece is empty.
     ///
     /// # Errors
     /// [`PartitionError::Length`] if the graph is of another size, [`PartitionError::Metis`] if
@@ -247,8 +248,8 @@ fn pieces<'a>(
     Ok(())
 }
 
-/// Cuts an aggregate into so many groups in one call of METIS, which takes a fraction of the time of one for each cut; in the order of their
-/// lowest vertices.
+/// Cuts an aggregate into so many groups in one call of METIS, which takes a fraction of the time
+/// of one for each cut; in the order of their lowest vertices.
 fn groups(
     extractor: &mut Extractor<'_>,
     aggregate: Vec<u32>,
@@ -294,15 +295,18 @@ fn pieces_for(vertices: usize, size: usize) -> usize {
 /// Iterations differ by a few percent with groups of 9 to 25 vertices.
 pub const GROUP_VERTICES: usize = 12;
 
-/// The share of the root for solves that take ten or twenty iterations, between which the coarse system is factored: smaller ones would save fewer than its
-/// factor takes the time of, on 16 ranks.
+/// The share of the root for solves that take ten or twenty iterations, between which the coarse
+/// system is factored: smaller ones would save fewer than its factor takes the time of, on 16
+/// ranks.
 pub const FEW_ITERATIONS: f64 = 0.6;
 
-/// That for solves that take many: aggregates do not grow below 230,000 vertices, and neither do the iterations of a membrane.
+/// That for solves that take many: aggregates do not grow below 230,000 vertices, and neither do
+/// the iterations of a membrane.
 pub const MANY_ITERATIONS: f64 = 0.25;
 
-/// Aggregates of fewer vertices make a coarse system that costs more than the iterations it saves: with 60, a sheet of 10,000 vertices in 64 patches
-/// takes 0.93 of the iterations, and each rank factors a system of twice the size.
+/// Aggregates of fewer vertices make a coarse system that costs more than the iterations it saves:
+/// with 60, a sheet of 10,000 vertices in 64 patches takes 0.93 of the iterations, and each rank
+/// factors a system of twice the size.
 pub const FEWEST_VERTICES: usize = 120;
 
 #[cfg(test)]
@@ -394,7 +398,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the graph: every aggregate has vertices, all of them in its patch, and so has every group, in its aggregate.
+        /// Whatever the graph: every aggregate has vertices, all of them in its patch, and so has
+        /// every group, in its aggregate.
         #[test]
         fn aggregates_cover_their_patches(
             vertices in 4_u32..120,

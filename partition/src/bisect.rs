@@ -40,8 +40,8 @@ pub(crate) fn bisect(
 
 /// Cuts an order of the vertices where the weight before the cut is nearest to `share` of all.
 ///
-/// Vertices before the cut are on the first side, at least `least[0]` of them, and at least `least[1]` on
-/// the second.
+/// Vertices before the cut are on the first side, at least `least[0]` of them, and at least
+/// `least[1]` on the second.
 pub(crate) fn cut_order(
     order: &[usize],
     weights: &[i32],

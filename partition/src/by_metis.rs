@@ -1,7 +1,9 @@
-//! The one place where METIS is called, and its partition into k parts at once, to compare the tree with.
+//! The one place where METIS is called, and its partition into k parts at once, to compare the tree
+//! with.
 //!
-//! A tree can only be cut where its branches are; k-way partitioning [Karypis and Kumar 1998] sees all k
-//! parts at the same time and may find less to cut. It serves one number of ranks only, though.
+//! A tree can only be cut where its branches are; k-way partitioning [Karypis and Kumar 1998] sees
+//! all k parts at the same time and may find less to cut. It serves one number of ranks only,
+//! though.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -80,7 +82,8 @@ mod tests {
 
     const SIDE: u32 = 40;
 
-    /// Nothing cuts a square into k even parts with less than the isoperimetric bound; METIS comes near.
+    /// Nothing cuts a square into k even parts with less than the isoperimetric bound; METIS comes
+    /// near.
     #[test]
     fn parts_are_even_and_cut_little() {
         let graph = grid(SIDE);

@@ -251,8 +251,9 @@ impl PatchTree {
                 continue;
             }
             let mut second = split(&part, &vertices, leaves / 2)?;
-            // Which side METIS calls the first is an accident. First comes the one that hangs more on the leaf
-            // before and less on the branch after, for ranks own runs of leaves, which are to be in one piece.
+            // Which side METIS calls the first is an accident. First comes the one that hangs more
+            // on the leaf before and less on the branch after, for ranks own runs of leaves, which
+            // are to be in one piece.
             let after = branches.last().map_or(&[][..], |(vertices, _)| vertices);
             let mark = |surroundings: &mut [Beside], mark| {
                 for &v in after {

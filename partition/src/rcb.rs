@@ -30,7 +30,8 @@ pub fn build(
     })
 }
 
-/// The part of each vertex when any number of parts is cut so, each branch in proportion to its parts.
+/// The part of each vertex when any number of parts is cut so, each branch in proportion to its
+/// parts.
 ///
 /// # Errors
 /// As [`build`].
@@ -83,7 +84,8 @@ fn check(graph: &Graph, positions: &[[f64; 3]]) -> Result<(), PartitionError> {
     }
 }
 
-/// Places in `vertices`, in the order of their coordinates along the axis in which they extend farthest.
+/// Places in `vertices`, in the order of their coordinates along the axis in which they extend
+/// farthest.
 fn along_the_longest_axis(positions: &[[f64; 3]], vertices: &[u32]) -> Vec<usize> {
     let at = |v: usize, axis: usize| positions[vertices[v] as usize][axis];
     let extent = |axis: usize| {

@@ -1,8 +1,9 @@
 //! Even shares of work that any rank can do for all.
 //!
-//! In: what each item costs, and a number of ranks. Out: a run of items for each rank, the same on every rank; empty for some
-//! where there are fewer items than ranks. No other runs have a cheaper costliest one: it is found by bisection, and whether runs that cost at most so
-//! much are enough by filling one after the other [Pinar, Aykanat 2004, §3].
+//! In: what each item costs, and a number of ranks. Out: a run of items for each rank, the same on
+//! every rank; empty for some where there are fewer items than ranks. No other runs have a cheaper
+//! costliest one: it is found by bisection, and whether runs that cost at most so much are enough
+//! by filling one after the other [Pinar, Aykanat 2004, §3].
 //!
 //! * [Pinar, Aykanat 2004] Fast optimal load balancing algorithms for 1D partitioning.
 

@@ -19,13 +19,16 @@ use crate::work::{Histogram, PatchWork, Stolen, patches, sizes, steals};
 pub struct Digest {
     /// Its name: the directory's.
     pub name: String,
-    /// Lines of the phase table. The line after `collide` is the part of it in tasks, and in making patches ready for them.
+    /// Lines of the phase table. The line after `collide` is the part of it in tasks, and in making
+    /// patches ready for them.
     pub phases: Vec<Phase>,
-    /// What ranks did between steps, as far as the run says: parts of what phases leave of the loop.
+    /// What ranks did between steps, as far as the run says: parts of what phases leave of the
+    /// loop.
     pub between: Vec<Phase>,
     /// Time of the loop over steps in s, with what is done between them.
     pub loop_s: f64,
-    /// Efficiencies over all steps of the run, where no wait is useful; runs of earlier versions have none.
+    /// Efficiencies over all steps of the run, where no wait is useful; runs of earlier versions
+    /// have none.
     pub efficiency: Option<Efficiency>,
     /// How ranks shared work.
     pub sharing: Option<Sharing>,
@@ -144,7 +147,8 @@ impl Digest {
         }
     }
 
-    /// Share of the loop that lies between steps, a mean over ranks, if that is most of it: else what is wrong within steps is of more interest.
+    /// Share of the loop that lies between steps, a mean over ranks, if that is most of it: else
+    /// what is wrong within steps is of more interest.
     #[must_use]
     pub fn mostly_between(&self) -> Option<f64> {
         let between = left(&self.phases, self.loop_s);
@@ -252,8 +256,8 @@ impl Traced {
         })
     }
 
-    /// Share of all ranks' time that a phase costs without being used, by phase; without waits for outputs, which come
-    /// before any phase.
+    /// Share of all ranks' time that a phase costs without being used, by phase; without waits for
+    /// outputs, which come before any phase.
     #[must_use]
     pub fn lost(&self) -> Vec<f64> {
         let all = self.division.all().total().max(1) as f64;

@@ -1,9 +1,9 @@
-//! Where the time of every rank went, moment by moment: each has one use or one cause of idleness, so that all parts
-//! add up to what there was.
+//! Where the time of every rank went, moment by moment: each has one use or one cause of idleness,
+//! so that all parts add up to what there was.
 //!
-//! Outside of scopes a rank computes or waits for a message. In a scope each of its workers runs a task or is idle, and
-//! what it lacks is told by what *all* ranks do at that moment: tasks may wait in the pool of another rank, or work may
-//! be left only inside tasks that run, or nowhere.
+//! Outside of scopes a rank computes or waits for a message. In a scope each of its workers runs a
+//! task or is idle, and what it lacks is told by what *all* ranks do at that moment: tasks may wait
+//! in the pool of another rank, or work may be left only inside tasks that run, or nowhere.
 
 use crate::tracks::{Change, RankTracks, Tracks};
 
@@ -205,7 +205,8 @@ fn covered(spans: &[(u64, u64)], begin: u64, end: u64) -> u64 {
     within.map(|&(b, e)| e.min(end) - b.max(begin)).sum()
 }
 
-/// Charges the phases of a rank but for the time in scopes: all workers share what the main thread does.
+/// Charges the phases of a rank but for the time in scopes: all workers share what the main thread
+/// does.
 fn outside(
     parts: &mut [Parts],
     rank: &RankTracks,

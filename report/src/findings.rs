@@ -1,8 +1,8 @@
-//! What stands out: the phase, the patches and the policy to look at, in sentences, and a command that shows whether
-//! another policy mends it.
+//! What stands out: the phase, the patches and the policy to look at, in sentences, and a command
+//! that shows whether another policy mends it.
 //!
-//! A newcomer reads these first. Each names the numbers that it rests on; where nothing stands out it says so, for a
-//! report that always finds somebody to blame is none.
+//! A newcomer reads these first. Each names the numbers that it rests on; where nothing stands out
+//! it says so, for a report that always finds somebody to blame is none.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -24,7 +24,8 @@ const GOOD: f64 = 0.9;
 const MINOR: f64 = 0.05;
 /// A rank that owns so many times its share of the tests has more than others.
 const MUCH: f64 = 1.5;
-/// So does one that owns so much of all tests beyond its share: of two ranks, one that has two thirds.
+/// So does one that owns so much of all tests beyond its share: of two ranks, one that has two
+/// thirds.
 const MUCH_MORE: f64 = 0.15;
 /// A patch with so much of all tests is told of, whoever owns it.
 const LARGE: f64 = 0.25;
@@ -215,7 +216,8 @@ impl Findings {
     }
 }
 
-/// What to do with a run that shared nothing: as many ranks as this machine has cores for, or as many as one likes in virtual time.
+/// What to do with a run that shared nothing: as many ranks as this machine has cores for, or as
+/// many as one likes in virtual time.
 fn on_several(run: &Run) -> String {
     const FEW: u64 = 4;
     let patches = run.record.partition.as_ref().map(|cut| cut.patches);
@@ -331,7 +333,8 @@ fn phase_of_trace(traced: &Traced) -> Finding {
     }
 }
 
-/// What most of the idle time is for; without waits for outputs, which come before any phase. `None`: there is none.
+/// What most of the idle time is for; without waits for outputs, which come before any phase.
+/// `None`: there is none.
 fn main_cause(parts: &Parts) -> Option<Use> {
     Use::ALL
         .into_iter()
@@ -355,7 +358,8 @@ fn because(cause: Use) -> &'static str {
     }
 }
 
-/// What the history of a run that did not live to write more tells: how long phases took, not what of it was waited for.
+/// What the history of a run that did not live to write more tells: how long phases took, not what
+/// of it was waited for.
 fn phase_of_history(run: &Run) -> Option<Finding> {
     let mut sums: Vec<(&str, f64)> = (Row::PHASES.iter().enumerate())
         .map(|(k, name)| (*name, run.history.iter().map(|row| row.phases_s[k]).sum()))
@@ -444,7 +448,8 @@ fn phase_of_record(run: &Run, digest: &Digest) -> Finding {
     }
 }
 
-/// Patches are to blame only where the phase at fault is the one whose tests are of them, and ranks lack work in it.
+/// Patches are to blame only where the phase at fault is the one whose tests are of them, and ranks
+/// lack work in it.
 fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
     let all: f64 = traced.patches.iter().map(|work| work.tests).sum();
     if all <= 0.0 {
@@ -555,7 +560,8 @@ fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
     }
 }
 
-/// Why no rank is to blame for what it owns; patches are in the order of their shares, and `most` names the first of them.
+/// Why no rank is to blame for what it owns; patches are in the order of their shares, and `most`
+/// names the first of them.
 fn no_owner(ranks: usize, ranked: &[(usize, f64)], most: &[String]) -> String {
     let told = most.join(", ");
     match ranked.first() {
@@ -678,9 +684,11 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
 }
 
 impl Traced {
-    /// Whether what ranks lose in the phase in which they share tasks is mostly for want of tasks, or for that more than for any other one
-    /// cause. Ranks that share cores wait for those that have none in whatever they do together, and are told to be anywhere while they have
-    /// none themselves; had each a core, they would wait as long as the one with most tasks has more of them.
+    /// Whether what ranks lose in the phase in which they share tasks is mostly for want of tasks,
+    /// or for that more than for any other one cause. Ranks that share cores wait for those that
+    /// have none in whatever they do together, and are told to be anywhere while they have none
+    /// themselves; had each a core, they would wait as long as the one with most tasks has more of
+    /// them.
     fn is_hungry(&self) -> bool {
         let phase = self.tracks.phases.iter().position(|name| name == SHARED);
         phase.is_some_and(|phase| {
@@ -699,8 +707,8 @@ impl Traced {
         })
     }
 
-    /// The share of their time that the traced steps would take if tasks were spread evenly over ranks and nobody
-    /// waited for any; what ranks do besides stays as it is.
+    /// The share of their time that the traced steps would take if tasks were spread evenly over
+    /// ranks and nobody waited for any; what ranks do besides stays as it is.
     #[must_use]
     pub fn at_best(&self) -> Option<f64> {
         let phase = self.tracks.phases.iter().position(|name| name == SHARED)?;

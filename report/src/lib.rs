@@ -1,7 +1,8 @@
-//! What a run of weftwork cost, and which phase, which patch and which policy is to blame: for people, as text
-//! and as one page to look at in a browser.
+//! What a run of weftwork cost, and which phase, which patch and which policy is to blame: for
+//! people, as text and as one page to look at in a browser.
 //!
-//! In: directories that `weft run --out` wrote ([`Run::read`]); with a trace they tell most. Out: [`Report::text`] and
+//! In: directories that `weft run --out` wrote ([`Run::read`]); with a trace they tell most. Out:
+//! [`Report::text`] and
 //! [`Report::write_page`]. In between, a [`Digest`] holds what was counted, and [`Findings`] what stands out.
 //!
 //! Not here: running anything, and the tables that are printed at the end of a run.

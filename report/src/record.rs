@@ -1,7 +1,7 @@
 //! What a report reads of `run.json` and `history.csv`.
 //!
-//! Only what it needs, and most of it may be missing: a run that was killed has no phases, one of an earlier
-//! version no list of ranks. `docs/src/formats.md` tells what the fields mean.
+//! Only what it needs, and most of it may be missing: a run that was killed has no phases, one of
+//! an earlier version no list of ranks. `docs/src/formats.md` tells what the fields mean.
 
 use std::collections::BTreeMap;
 
@@ -61,8 +61,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Makes all that is shown of it such that it can be. The command and the scene's path stay as they are: they become words of
-    /// commands, which are quoted.
+    /// Makes all that is shown of it such that it can be. The command and the scene's path stay as
+    /// they are: they become words of commands, which are quoted.
     pub(crate) fn make_safe(&mut self) {
         let phases = self.phases.iter_mut().chain(&mut self.between);
         let of_phases = phases.map(|phase| &mut phase.name);
@@ -177,8 +177,9 @@ pub const EFFICIENCY_OF: &str = "POP, steps of the whole run, no wait is useful"
 
 /// The efficiencies of the POP project, each in [0, 1].
 ///
-/// Here they are of steps: the elapsed time is that of the rank that spent most in them, without outputs and what else goes by
-/// between steps, and useful is what is left of a rank's steps without waits, for messages and for tasks.
+/// Here they are of steps: the elapsed time is that of the rank that spent most in them, without
+/// outputs and what else goes by between steps, and useful is what is left of a rank's steps
+/// without waits, for messages and for tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Efficiency {
     /// Mean useful time over the greatest of a rank.
@@ -190,7 +191,8 @@ pub struct Efficiency {
 }
 
 impl Efficiency {
-    /// From every rank's useful time and the time that all took, in one unit; `None` if nothing was useful.
+    /// From every rank's useful time and the time that all took, in one unit; `None` if nothing was
+    /// useful.
     #[must_use]
     pub fn of(useful: &[f64], elapsed: f64) -> Option<Self> {
         let greatest = useful.iter().copied().fold(0.0, f64::max);
@@ -304,7 +306,8 @@ pub struct TraceRecord {
 pub struct Row {
     /// Its number, from 1.
     pub step: u32,
-    /// Time of each of [`Row::PHASES`] in s, slowest rank each; 0 where an earlier version did not say.
+    /// Time of each of [`Row::PHASES`] in s, slowest rank each; 0 where an earlier version did not
+    /// say.
     pub phases_s: [f64; 5],
     /// Tests.
     pub tests: u64,

@@ -1,4 +1,5 @@
-//! A run's directory, read for a report: the record, the history, and the traces of its ranks if there are any.
+//! A run's directory, read for a report: the record, the history, and the traces of its ranks if
+//! there are any.
 
 use std::fs;
 use std::io;
@@ -33,7 +34,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Reads a run's directory. One that was killed, or has no trace, is read as far as it goes, and
+    /// Reads a run's directory. One that was killed, or has no trace, is read as far as it goes,
+    /// and
     /// [`Run::notes`] says what is missing.
     ///
     /// # Errors
@@ -78,7 +80,8 @@ impl Run {
         Ok(run)
     }
 
-    /// Records of earlier versions warn of what a trace lacks, which [`Run::notes`] tell by the files.
+    /// Records of earlier versions warn of what a trace lacks, which [`Run::notes`] tell by the
+    /// files.
     fn leave_out_twice_told(&mut self) {
         let of_trace = |warning: &String| warning.contains(" events of the trace found no room");
         self.record.warnings.retain(|warning| !of_trace(warning));
@@ -188,7 +191,8 @@ impl Run {
         ));
     }
 
-    /// Threads of one process that are more than its cores take turns, and each waits for others that do not run.
+    /// Threads of one process that are more than its cores take turns, and each waits for others
+    /// that do not run.
     fn note_shared_cores(&mut self) {
         let machine = &self.record.machine;
         let busy = u64::from(machine.ranks) * u64::from(machine.threads.max(1));
@@ -247,7 +251,8 @@ impl Run {
         Ok(())
     }
 
-    /// Keeps of a trace that ran out of room what all ranks have whole, so that nothing is counted that only some of them tell.
+    /// Keeps of a trace that ran out of room what all ranks have whole, so that nothing is counted
+    /// that only some of them tell.
     fn leave_out_gaps(&mut self) {
         let dropped = self.timelines.iter().map(Timeline::dropped_in_all);
         let dropped = total(dropped);

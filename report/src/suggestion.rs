@@ -1,7 +1,8 @@
-//! The command that a report ends with: a study of the steps that were looked at, of the policy that ran and of others.
+//! The command that a report ends with: a study of the steps that were looked at, of the policy
+//! that ran and of others.
 //!
-//! It says all that bears on its result: which steps are recorded and how the run gets there, the network, the policies. So it puts to
-//! the test what the report has seen, and nothing else.
+//! It says all that bears on its result: which steps are recorded and how the run gets there, the
+//! network, the policies. So it puts to the test what the report has seen, and nothing else.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +20,8 @@ const TRIED: [&str; 4] = ["static", "every-other", "forecast", "forecast-static"
 const MOST_TRACED: u32 = 50;
 /// Steps that it records of a run without a trace: those around the one with the most tests.
 const WITHOUT_TRACE: u32 = 16;
-/// How many times the ranks of the run are tried, to see from how many on more of them no longer pay.
+/// How many times the ranks of the run are tried, to see from how many on more of them no longer
+/// pay.
 const TIMES: u64 = 4;
 /// What a run in virtual time takes that is told nothing.
 const DEFAULT_NETWORK: &str = "gigabit";
@@ -180,7 +182,8 @@ fn policies(ran: Option<&Ran>) -> Vec<&str> {
     ran.into_iter().chain(TRIED).collect()
 }
 
-/// The steps to record, both included: those of the trace, or of a part of it, or those with the most tests.
+/// The steps to record, both included: those of the trace, or of a part of it, or those with the
+/// most tests.
 fn recorded(run: &Run, digest: &Digest) -> Option<(u32, u32)> {
     let of_history = || Some((run.history.first()?.step, run.history.last()?.step));
     let ((first, last), most) = match &digest.traced {
@@ -206,7 +209,8 @@ pub(crate) fn window(run: &Run, (first, last): (u32, u32), many: u32) -> (u32, u
     (to - (many - 1), to)
 }
 
-/// The scene's file, as a word of a command; and what there is to add if it is not known, else nothing.
+/// The scene's file, as a word of a command; and what there is to add if it is not known, else
+/// nothing.
 pub(crate) fn scene(run: &Run) -> (String, &'static str) {
     match run.record.scene.path.as_deref() {
         Some(path) if is_whole(path) => (shell_path(Path::new(path)), ""),

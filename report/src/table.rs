@@ -8,8 +8,9 @@ use crate::record::Phase;
 /// What the rest of the loop is called, which is of no phase.
 pub const OTHER: &str = "other";
 
-/// Lines of a table, under a head: the phases, of which names that begin with blanks are parts of the one before; what is left of
-/// `whole` s without them, called `rest`; and the `parts` of that which are known.
+/// Lines of a table, under a head: the phases, of which names that begin with blanks are parts of
+/// the one before; what is left of `whole` s without them, called `rest`; and the `parts` of that
+/// which are known.
 #[must_use]
 pub fn phase_table(phases: &[Phase], whole: f64, rest: &str, parts: &[Phase]) -> String {
     let mut text = format!(

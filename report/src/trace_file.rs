@@ -1,7 +1,8 @@
 //! The file that a rank's trace is kept in.
 //!
-//! The line `weft-trace 2`, the line `run ID` with what `run.json` has as `run`, a [`Timeline`] on the wire, and the first 8
-//! bytes of the SHA-256 of all before: so that neither damage nor a file of another run goes unnoticed.
+//! The line `weft-trace 2`, the line `run ID` with what `run.json` has as `run`, a [`Timeline`] on
+//! the wire, and the first 8 bytes of the SHA-256 of all before: so that neither damage nor a file
+//! of another run goes unnoticed.
 
 use std::io::{self, Write};
 
@@ -16,7 +17,8 @@ const RUN: &[u8] = b"run ";
 /// Bytes of the checksum.
 const CHECK: usize = 8;
 
-/// Writes the file of a rank: `run` is the run's identity, one word, and `timeline` what the rank recorded, as it is on the wire.
+/// Writes the file of a rank: `run` is the run's identity, one word, and `timeline` what the rank
+/// recorded, as it is on the wire.
 ///
 /// # Errors
 /// What `out` says.

@@ -1,7 +1,8 @@
-//! A rank's timeline as spans: tasks, phases, waits, requests. What everything else here is counted from.
+//! A rank's timeline as spans: tasks, phases, waits, requests. What everything else here is counted
+//! from.
 //!
-//! Events pair up as they were recorded: what had not ended when a trace was full ends with its last event, and ends
-//! that never began count for nothing.
+//! Events pair up as they were recorded: what had not ended when a trace was full ends with its
+//! last event, and ends that never began count for nothing.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -339,7 +340,8 @@ impl RankTracks {
         }
         changes.push((span.begin, Change::Enter));
         changes.push((span.end, Change::Leave));
-        // In order of time; what is at one time stays in the order of the events, but for the frame.
+        // In order of time; what is at one time stays in the order of the events, but for the
+        // frame.
         changes.sort_by_key(|&(at, change)| {
             let frame = match change {
                 Change::Enter => 0,

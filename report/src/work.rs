@@ -30,8 +30,8 @@ impl PatchWork {
         others.map(|(_, tests)| tests).sum()
     }
 
-    /// Of these, those that had gone from rank to rank; the rest were placed where they were made, by a plan of their costs, or as tests
-    /// of two patches whose other one is owned there.
+    /// Of these, those that had gone from rank to rank; the rest were placed where they were made,
+    /// by a plan of their costs, or as tests of two patches whose other one is owned there.
     #[must_use]
     pub fn stolen(&self) -> f64 {
         let Some(owner) = self.owner else { return 0.0 };
@@ -67,8 +67,9 @@ fn most<'a>(of: impl Iterator<Item = (&'a u32, &'a f64)>) -> Option<u32> {
 
 /// Which of the tasks were stolen, by rank, worker and task.
 ///
-/// Traces tell how many tasks came and when, not which. Taken for stolen are tasks that ranks fork for patches of others, from when
-/// tasks had come on, no more than had come; and what has the same patches as one of these, for tasks are split and set down.
+/// Traces tell how many tasks came and when, not which. Taken for stolen are tasks that ranks fork
+/// for patches of others, from when tasks had come on, no more than had come; and what has the same
+/// patches as one of these, for tasks are split and set down.
 #[must_use]
 pub fn stolen(tracks: &Tracks, owners: &[u32]) -> Vec<Vec<Vec<bool>>> {
     (0..)
@@ -131,7 +132,8 @@ fn stolen_by(rank: u32, tracks: &RankTracks, owners: &[u32]) -> Vec<Vec<bool>> {
     flags
 }
 
-/// Tests by patch; `owners` is each patch's rank, where it is known, and `triangles` each patch's number of them.
+/// Tests by patch; `owners` is each patch's rank, where it is known, and `triangles` each patch's
+/// number of them.
 #[must_use]
 pub fn patches(tracks: &Tracks, owners: &[u32], triangles: &[u32]) -> Vec<PatchWork> {
     let mut patches: BTreeMap<u32, PatchWork> = BTreeMap::new();
@@ -201,7 +203,8 @@ pub fn steals(tracks: &Tracks) -> BTreeMap<(u32, u32), Stolen> {
     steals
 }
 
-/// How many tasks are of what size, in powers of two: bin `k` holds sizes from `2^(k-1)` up to `2^k`, bin 0 holds 0.
+/// How many tasks are of what size, in powers of two: bin `k` holds sizes from `2^(k-1)` up to
+/// `2^k`, bin 0 holds 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     /// Tasks in each bin.

@@ -1,8 +1,8 @@
 //! Two runs side by side: whether they are the same, and where they part if not.
 //!
-//! The promise is that ranks, workers and schedule do not touch the trajectory; here a user sees it kept, or
-//! that a changed scene, machine or version parts two runs, and at which step. In: two run directories. Out: what
-//! agrees and what differs, in sentences.
+//! The promise is that ranks, workers and schedule do not touch the trajectory; here a user sees it
+//! kept, or that a changed scene, machine or version parts two runs, and at which step. In: two run
+//! directories. Out: what agrees and what differs, in sentences.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,8 +21,8 @@ pub struct Comparison {
     pub agrees: Vec<String>,
     /// What differs, a sentence each.
     pub differs: Vec<String>,
-    /// The largest distance between positions of a vertex in any frame that both have, in m; `None` without such
-    /// frames.
+    /// The largest distance between positions of a vertex in any frame that both have, in m; `None`
+    /// without such frames.
     pub farthest: Option<f64>,
 }
 

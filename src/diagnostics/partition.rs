@@ -1,9 +1,10 @@
-//! How well a scene is cut for a number of ranks: the patch tree beside METIS k-way and cuts by coordinates.
+//! How well a scene is cut for a number of ranks: the patch tree beside METIS k-way and cuts by
+//! coordinates.
 //!
-//! Ranks own ranges of a tree that serves any number of them, which k-way partitioning does not; this tells
-//! what that costs. Recursive coordinate bisection [Selle et al. 2009, median split] sees positions only: flat
-//! cloth it cuts nearly as well, but what is near in space need not be near along the cloth, and so it fails
-//! on cloth that is folded.
+//! Ranks own ranges of a tree that serves any number of them, which k-way partitioning does not;
+//! this tells what that costs. Recursive coordinate bisection [Selle et al. 2009, median split]
+//! sees positions only: flat cloth it cuts nearly as well, but what is near in space need not be
+//! near along the cloth, and so it fails on cloth that is folded.
 
 use std::fmt;
 
@@ -31,8 +32,8 @@ pub struct PartitionComparison {
 }
 
 impl PartitionComparison {
-    /// Cuts a scene in all ways. `state` has the positions of some later time in m, in the order of the
-    /// scene's vertices.
+    /// Cuts a scene in all ways. `state` has the positions of some later time in m, in the order of
+    /// the scene's vertices.
     ///
     /// # Errors
     /// No parts, or more than patches.
@@ -110,8 +111,8 @@ impl fmt::Display for PartitionComparison {
     }
 }
 
-/// The cloth as it would be if it were folded, like an accordion across its longest side, in layers on top of
-/// each other. No length along the cloth changes but at the folds.
+/// The cloth as it would be if it were folded, like an accordion across its longest side, in layers
+/// on top of each other. No length along the cloth changes but at the folds.
 fn folded(positions: &[DVec3]) -> Vec<DVec3> {
     let low = positions.iter().copied().fold(DVec3::INFINITY, DVec3::min);
     let high = (positions.iter().copied()).fold(DVec3::NEG_INFINITY, DVec3::max);
@@ -144,8 +145,8 @@ fn folded(positions: &[DVec3]) -> Vec<DVec3> {
     positions.iter().map(fold).collect()
 }
 
-/// What the ranks own, each in a colour of its own; triangles across borders are white. Positions are in m, in
-/// the order of the scene's vertices.
+/// What the ranks own, each in a colour of its own; triangles across borders are white. Positions
+/// are in m, in the order of the scene's vertices.
 ///
 /// # Errors
 /// No parts, or more than patches.
@@ -181,7 +182,8 @@ pub fn partition_picture(
     Ok(Picture::render(&items, &Camera::framing(low, high), size))
 }
 
-/// Linear red, green, blue of a part: hues a golden section apart, so that neighbours in number differ.
+/// Linear red, green, blue of a part: hues a golden section apart, so that neighbours in number
+/// differ.
 fn color(part: usize) -> [f32; 3] {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     let hue = (0.02 + GOLDEN * part as f64).fract() * 6.0;

@@ -1,9 +1,9 @@
 //! The phase table: where the time of the ranks went.
 //!
 //! Imbalance is `max / avg − 1`. The efficiencies are those of the POP project: load balance is the
-//! average useful time over the largest, communication the largest useful time over the time of all steps,
-//! parallel their product. Useful is the time of steps without waits: those for messages, and for tasks. What ranks do
-//! between steps, such as writing frames, is of no step.
+//! average useful time over the largest, communication the largest useful time over the time of all
+//! steps, parallel their product. Useful is the time of steps without waits: those for messages,
+//! and for tasks. What ranks do between steps, such as writing frames, is of no step.
 
 use std::fmt;
 
@@ -30,9 +30,9 @@ pub struct PhaseTable {
 }
 
 impl PhaseTable {
-    /// A table of phases measured on the same ranks; `loop_seconds` is the time of the slowest rank from
-    /// the first step to the last, with what is done between them, `useful` each rank's time of work in steps, and `between` what
-    /// goes by outside of them.
+    /// A table of phases measured on the same ranks; `loop_seconds` is the time of the slowest rank
+    /// from the first step to the last, with what is done between them, `useful` each rank's time
+    /// of work in steps, and `between` what goes by outside of them.
     #[must_use]
     pub fn new(
         phases: Vec<Phase>,
@@ -153,7 +153,7 @@ Efficiency: load balance 0.75, communication 0.80, parallel 0.60 (POP, steps of 
         );
     }
 
-    /// Of a rank alone that spends most of its time on frames nothing is lost to communication.
+    /// A rank alone that spends most of its time on frames loses nothing to communication.
     #[test]
     fn outputs_between_steps_are_not_held_against_communication() {
         let phases = vec![Phase {

@@ -52,11 +52,11 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
     build().map_err(|error| named("cloth", &cloth.name, error))
 }
 
-/// The direction of a cloth's warp at its place at time 0, a unit vector; each triangle takes the part of it that
-/// is in its own plane.
+/// The direction of a cloth's warp at its place at time 0, a unit vector; each triangle takes the
+/// part of it that is in its own plane.
 ///
-/// As `weave` says in the mesh's own axes, mirrored as it is, or along x of a grid, upwards in a shirt (from hem to shoulder, as
-/// garments are cut), along x of a mesh that was read.
+/// As `weave` says in the mesh's own axes, mirrored as it is, or along x of a grid, upwards in a
+/// shirt (from hem to shoulder, as garments are cut), along x of a mesh that was read.
 pub fn warp(cloth: &Cloth) -> DVec3 {
     let (own, rotation, mirror) = match &cloth.source {
         ClothSource::Grid { rotation, .. } => (DVec3::X, rotation, None),

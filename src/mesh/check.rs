@@ -1,9 +1,9 @@
 //! What a mesh must be before anything is computed with it.
 //!
 //! A cloth is a surface: every edge has one or two triangles, neighbours face the same side, no
-//! triangle is without area, no vertex without triangle. Several pieces, holes and vertices where two
-//! fans touch are allowed. A body must further be closed and face outwards (but for a plane), and may
-//! have vertices in no triangle. Crossing triangles are not looked for here.
+//! triangle is without area, no vertex without triangle. Several pieces, holes and vertices where
+//! two fans touch are allowed. A body must further be closed and face outwards (but for a plane),
+//! and may have vertices in no triangle. Crossing triangles are not looked for here.
 
 use glam::DVec3;
 
@@ -270,7 +270,8 @@ impl std::fmt::Display for Point {
 /// Elements shown of each fault.
 const MOST_EXAMPLES: usize = 3;
 
-/// Digits behind the point that are enough to find a place in most meshes, and short enough to read.
+/// Digits behind the point that are enough to find a place in most meshes, and short enough to
+/// read.
 const DIGITS: usize = 6;
 
 /// Digits behind the point that are ever shown.

@@ -1,4 +1,4 @@
-//! What is wrong with a mesh, said with numbers and coordinates.
+//! Errors of meshes, with numbers and coordinates.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub enum MeshError {
     Object {
         /// Such as "cloth `sheet`" or a path.
         object: String,
-        /// What is wrong.
+        /// The problem.
         reason: Box<Self>,
     },
     /// The file cannot be read.
@@ -34,7 +34,7 @@ pub enum MeshError {
         path: PathBuf,
         /// Where in it, unless it is the whole of it.
         place: Option<FilePlace>,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
     /// A mesh of more elements than fit.
@@ -49,7 +49,8 @@ pub enum MeshError {
         /// How many there may be.
         most: usize,
     },
-    /// The mesh is read and cannot be used. Numbers count from 0, as do those of every other message, whatever the file does.
+    /// The mesh is read and cannot be used. Numbers count from 0, as do those of every other
+    /// message, whatever the file does.
     #[error("the mesh cannot be used (vertices and triangles are counted from 0):{}", Listed(.0))]
     Faulty(Vec<Fault>),
 }
@@ -57,7 +58,7 @@ pub enum MeshError {
 /// All elements of a mesh that have one and the same fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What is wrong with them.
+    /// The problem with them.
     pub kind: FaultKind,
     /// How many they are.
     pub count: usize,

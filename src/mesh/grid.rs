@@ -21,8 +21,8 @@ use super::{MeshError, TriMesh, bounded, rotation_matrix, subdivisions};
 /// A flat rectangle: `vertices` along x and y, at least 2 each, over `size` in m.
 ///
 /// It lies in the plane z = 0 before `rotation` (about x, y, z in rad, in this order) and is then
-/// moved to `center` in m. Vertex `j * vertices[0] + i` is the `i`-th along x and `j`-th along y; the
-/// front is where z points.
+/// moved to `center` in m. Vertex `j * vertices[0] + i` is the `i`-th along x and `j`-th along y;
+/// the front is where z points.
 ///
 /// # Errors
 /// [`MeshError::TooLarge`] for more than [`super::MAX_VERTICES`] vertices. Fewer than 2 along an

@@ -1,6 +1,6 @@
 //! What a file looks like that is not the mesh its name says, for whoever gave the wrong one.
 
-use super::read::{Problem, short};
+use super::file_problem::{Problem, short};
 
 /// Why an OBJ file without faces has none.
 pub(super) fn without_faces(bytes: &[u8], vertices: usize) -> Problem {

@@ -18,6 +18,7 @@
 mod build;
 mod check;
 mod error;
+mod file_problem;
 mod grid;
 mod looks;
 mod obj;
@@ -64,7 +65,8 @@ pub struct TriMesh {
 }
 
 impl TriMesh {
-    /// Mirrors every vertex in the plane through the origin across an axis, and turns triangles over: what was their front stays it.
+    /// Mirrors every vertex in the plane through the origin across an axis, and turns triangles
+    /// over: what was their front stays it.
     pub fn mirror(&mut self, across: Axis) {
         for position in &mut self.positions {
             let coordinate = &mut position[across as usize];

@@ -1,16 +1,16 @@
 //! Wavefront OBJ: `v` and `f` lines in, `v` and `f` lines out.
 //!
-//! Read by hand, not by `tobj`: that crate splits the mesh at groups and materials, so that vertices
-//! on their borders come out twice; it drops and reorders vertices, and its errors have no lines. The
-//! tests use it to read back what is written here.
+//! Read by hand, not by `tobj`: that crate splits the mesh at groups and materials, so that
+//! vertices on their borders come out twice; it drops and reorders vertices, and its errors have no
+//! lines. The tests use it to read back what is written here.
 
 use std::io::{self, Write};
 
 use glam::DVec3;
 
+use super::file_problem::{BYTE_ORDER_MARK, Problem, coordinate, short};
 use super::looks::without_faces;
 use super::polygon::{MOST_CORNERS, too_many_corners, triangulate};
-use super::read::{BYTE_ORDER_MARK, Problem, coordinate, short};
 use super::{MAX_TRIANGLES, MAX_VERTICES, TriMesh};
 
 /// Writes positions in the shortest digits that read back to the same bits.
@@ -28,8 +28,8 @@ pub fn write_obj(mesh: &TriMesh, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads all `v` and `f` statements; others (normals, groups, materials, lines, points) are skipped. What has no
-/// faces is refused, by what it looks like.
+/// Reads all `v` and `f` statements; others (normals, groups, materials, lines, points) are
+/// skipped. What has no faces is refused, by what it looks like.
 pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
     let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let mut words = Words::of(text);
@@ -99,8 +99,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
 
 /// The words of a file, statement by statement.
 ///
-/// A statement ends with its line, unless a `\` at the end joins the next one to it; `#` begins a comment, which ends with its
-/// line whatever it ends with: comments name folders, and no vertex is to be lost for one. Lines end with `\n`, `\r\n` or `\r`.
+/// A statement ends with its line, unless a `\` at the end joins the next one to it; `#` begins a
+/// comment, which ends with its line whatever it ends with: comments name folders, and no vertex is
+/// to be lost for one. Lines end with `\n`, `\r\n` or `\r`.
 struct Words<'a> {
     rest: &'a [u8],
     /// The line of the last word, from 1.
@@ -176,7 +177,8 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\x0b' | b'\x0c')
 }
 
-/// How many bytes there are to the next line, if only blanks are left on this one; 0 if the file ends with it.
+/// How many bytes there are to the next line, if only blanks are left on this one; 0 if the file
+/// ends with it.
 fn line_end(rest: &[u8]) -> Option<usize> {
     let blanks = rest.iter().take_while(|&&byte| is_blank(byte)).count();
     match rest[blanks..] {

@@ -1,4 +1,5 @@
-//! Into how many pieces a mesh falls, and where its vertices are doubled: seams that hold nothing together.
+//! Into how many pieces a mesh falls, and where its vertices are doubled: seams that hold nothing
+//! together.
 
 use glam::DVec3;
 
@@ -11,12 +12,12 @@ pub struct Pieces {
     pub count: usize,
     /// Vertices that are where another one is, to the bit.
     pub coincident: usize,
-    /// Those of them that are where a vertex of another piece is.
+    /// The vertices of it that are where a vertex of another piece is.
     pub apart: usize,
 }
 
 impl Pieces {
-    /// Of so many cloths, from the triangles of all of them between `positions`, and the cloth of each vertex.
+    /// Finds the pieces of so many cloths, from the triangles of all of them between `positions`, and the cloth of each vertex.
     #[must_use]
     pub fn of_cloths(
         cloths: usize,

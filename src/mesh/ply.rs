@@ -1,16 +1,17 @@
 //! PLY, ASCII and binary.
 //!
-//! Read are `x`, `y`, `z` of the element `vertex` and the list `vertex_indices` (or `vertex_index`) of the element `face`, of any
-//! number type. All else is walked over and kept nowhere. The counts of the header and of lists are not trusted.
+//! Read are `x`, `y`, `z` of the element `vertex` and the list `vertex_indices` (or `vertex_index`)
+//! of the element `face`, of any number type. All else is walked over and kept nowhere. The counts
+//! of the header and of lists are not trusted.
 //!
-//! Read by hand, not by `ply-rs-bw`: that crate makes a vector of every list, also of those that nobody asks for, and its errors
-//! name no byte. The tests use it to read the same files.
+//! Read by hand, not by `ply-rs-bw`: that crate makes a vector of every list, also of those that
+//! nobody asks for, and its errors name no byte. The tests use it to read the same files.
 
 use glam::DVec3;
 
+use super::file_problem::{BYTE_ORDER_MARK, Problem, coordinate, short, short_coordinate};
 use super::ply_header::{Element, Format, Header, Lines, Number, Property};
 use super::polygon::{MOST_CORNERS, too_many_corners, triangulate};
-use super::read::{BYTE_ORDER_MARK, Problem, coordinate, short, short_coordinate};
 use super::{MAX_TRIANGLES, MAX_VERTICES, TriMesh};
 
 /// Reads vertices and faces.
@@ -197,7 +198,7 @@ fn read_faces(
 /// Numbers of text: each of an element has a line.
 struct TextBody<'a> {
     lines: Lines<'a>,
-    /// What is left of the line.
+    /// The rest of the line.
     rest: &'a [u8],
 }
 
@@ -603,7 +604,8 @@ mod tests {
         assert_eq!(ours, corners.collect::<Vec<_>>());
     }
 
-    /// A quad with all kinds of things around it that are not asked for, in both orders of vertices and faces.
+    /// A quad with all kinds of things around it that are not asked for, in both orders of vertices
+    /// and faces.
     #[test]
     fn what_is_neither_vertex_nor_face_is_walked_over() {
         let vertices = "element vertex 4\nproperty list uchar double extra\nproperty double x\n\

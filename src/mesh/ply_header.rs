@@ -2,8 +2,8 @@
 //!
 //! Lines end as the first one does: with `\n`, `\r\n` or, in old files, `\r`.
 
+use super::file_problem::{Problem, short};
 use super::looks::no_ply;
-use super::read::{Problem, short};
 
 /// What a file says of itself.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use glam::DVec3;
 
 /// Appends the triangles of a polygon, which keep its orientation.
 ///
-/// A triangle is passed on as it is. Corners index `positions`, must be in range, and their positions finite. `name` says
-/// how messages call a vertex.
+/// A triangle is passed on as it is. Corners index `positions`, must be in range, and their
+/// positions finite. `name` says how messages call a vertex.
 ///
 /// # Errors
-/// A reason, for fewer than 3 or more than [`MOST_CORNERS`] corners, a vertex that is a corner twice, and for a polygon whose
-/// outline crosses itself or has no area.
+/// A reason, for fewer than 3 or more than [`MOST_CORNERS`] corners, a vertex that is a corner
+/// twice, and for a polygon whose outline crosses itself or has no area.
 pub(super) fn triangulate(
     corners: &[u32],
     positions: &[DVec3],
@@ -81,7 +81,7 @@ pub(super) fn triangulate(
 
 const CROSSES: &str = "a face whose outline crosses itself";
 
-/// What is said of a face with more corners than are cut.
+/// The message for a face with more corners than are cut.
 pub(super) fn too_many_corners() -> String {
     format!("a face with more than {MOST_CORNERS} corners")
 }
@@ -99,8 +99,8 @@ fn neighbours(left: &[usize], k: usize) -> [usize; 3] {
 /// What keeps a corner from being cut off.
 struct Ear {
     is_convex: bool,
-    /// Other corners in its triangle. They are counted, so that those that are cut off need not be looked for again: cutting takes
-    /// the second power of the corners in time, not the third.
+    /// Other corners in its triangle. They are counted, so that those that are cut off need not be
+    /// looked for again: cutting takes the second power of the corners in time, not the third.
     inside: usize,
 }
 
@@ -130,7 +130,8 @@ fn is_in(p: DVec2, [a, b, c]: [DVec2; 3]) -> bool {
     !(side(a, b, p) < 0.0 || side(b, c, p) < 0.0 || side(c, a, p) < 0.0)
 }
 
-/// A length to measure with: one, unless products of the corners' coordinates would be out of range.
+/// A length to measure with: one, unless products of the corners' coordinates would be out of
+/// range.
 fn unit(corners: &[u32], place: impl Fn(u32) -> DVec3) -> f64 {
     let largest = corners
         .iter()

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use weft_io::{Show as _, read_regular};
+use weft_io::read_regular;
 
-use super::{FilePlace, MeshError, TriMesh, obj, ply, stl};
+use super::file_problem::Problem;
+use super::{MeshError, TriMesh, obj, ply, stl};
 
 /// Whether the name ends in `.obj`, `.ply` or `.stl`.
 pub fn is_readable_format(path: &Path) -> bool {
@@ -18,7 +19,8 @@ pub fn is_readable_format(path: &Path) -> bool {
 /// read. The mesh is not checked: see [`super::check_cloth`] and [`super::check_body`].
 ///
 /// # Errors
-/// [`MeshError::Unreadable`], also of what is no regular file; [`MeshError::Format`] with the line or byte.
+/// [`MeshError::Unreadable`], also of what is no regular file; [`MeshError::Format`] with the line
+/// or byte.
 pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
     let unreadable = |reason| MeshError::Unreadable {
         path: path.to_owned(),
@@ -43,82 +45,6 @@ pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
     .map_err(malformed)
 }
 
-/// What is wrong with the bytes of a file.
-#[derive(Debug, PartialEq)]
-pub(super) struct Problem {
-    pub(super) place: Option<FilePlace>,
-    pub(super) message: String,
-}
-
-impl Problem {
-    pub(super) fn new(message: impl Into<String>) -> Self {
-        Self {
-            place: None,
-            message: message.into(),
-        }
-    }
-
-    pub(super) fn at(line: usize, message: impl Into<String>) -> Self {
-        Self {
-            place: Some(FilePlace::Line(line)),
-            message: message.into(),
-        }
-    }
-
-    pub(super) fn at_byte(byte: usize, message: impl Into<String>) -> Self {
-        Self {
-            place: Some(FilePlace::Byte(byte)),
-            message: message.into(),
-        }
-    }
-}
-
-/// Text from a file on one line, safe to show, and cut to a length that fits a message.
-pub(super) fn short(text: &[u8]) -> String {
-    let text = text.trim_ascii();
-    let head = &text[..text.len().min(LONGEST_SHOWN)];
-    let head = String::from_utf8_lossy(head);
-    if text.len() > LONGEST_SHOWN {
-        // The cut may have gone through a letter.
-        format!("{}...", head.trim_end_matches('\u{fffd}').shown())
-    } else {
-        head.shown().to_string()
-    }
-}
-
-/// A number of a file as a coordinate.
-///
-/// # Errors
-/// A sentence: it is no number, or no finite one.
-pub(super) fn coordinate(token: &[u8]) -> Result<f64, String> {
-    let number = std::str::from_utf8(token)
-        .ok()
-        .and_then(|token| token.parse::<f64>().ok());
-    finite(number, token)
-}
-
-/// A number of a file that is kept in 32 bits, as a coordinate.
-///
-/// # Errors
-/// As [`coordinate`].
-pub(super) fn short_coordinate(token: &[u8]) -> Result<f64, String> {
-    let number = std::str::from_utf8(token)
-        .ok()
-        .and_then(|token| token.parse::<f32>().ok());
-    finite(number.map(f64::from), token)
-}
-
-fn finite(number: Option<f64>, token: &[u8]) -> Result<f64, String> {
-    match number {
-        Some(number) if number.is_finite() => Ok(number),
-        Some(_) => Err(format!("`{}` is no finite number", short(token))),
-        None => Err(format!("`{}` is no number", short(token))),
-    }
-}
-
-/// What stands before the text in files of some editors.
-pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
 #[derive(Clone, Copy)]
 enum Format {
     Obj,
@@ -141,13 +67,11 @@ fn format(path: &Path) -> Option<Format> {
 /// Largest file in bytes: about as many triangles as a mesh may have.
 const LARGEST_FILE: u64 = 2 << 30;
 
-/// Bytes of foreign text shown in a message.
-const LONGEST_SHOWN: usize = 160;
-
 #[cfg(test)]
 mod tests {
     use glam::DVec3;
     use proptest::prelude::*;
+    use weft_io::Show as _;
 
     use super::super::{icosphere, write_obj};
     use super::*;

@@ -1,7 +1,7 @@
 //! Rotations from angles.
 //!
-//! Every rank turns its meshes and bodies itself, on hosts with any C library: sines are those of `libm`, in Rust. Nothing here is called in
-//! steps.
+//! Every rank turns its meshes and bodies itself, on hosts with any C library: sines are those of
+//! `libm`, in Rust. Nothing here is called in steps.
 
 use glam::{DMat3, DQuat, DVec3};
 
@@ -26,7 +26,7 @@ pub(crate) fn rotation_matrix(angles: DVec3) -> DMat3 {
     about_z * about_y * about_x
 }
 
-/// The same as a quaternion.
+/// The rotation as a quaternion.
 pub(crate) fn orientation(angles: DVec3) -> DQuat {
     let [x, y, z] = [DVec3::X, DVec3::Y, DVec3::Z].map(|axis| turn(axis * angles.dot(axis)));
     z * y * x

@@ -1,4 +1,5 @@
-//! A shirt: front and back sewn together at shoulders, sides and sleeves, open at neck, hem and cuffs.
+//! A shirt: front and back sewn together at shoulders, sides and sleeves, open at neck, hem and
+//! cuffs.
 //!
 //! ```text
 //!   +----+--neck--+----+      both panels are herringbone grids of square cells in this outline;
@@ -8,8 +9,8 @@
 //!      +---hem----+
 //! ```
 //!
-//! A garment is what partitions are shown on: it is no rectangle, its graph closes around the body, and
-//! the distance of two vertices in space says little about that along the cloth.
+//! A garment is what partitions are shown on: it is no rectangle, its graph closes around the body,
+//! and the distance of two vertices in space says little about that along the cloth.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -21,9 +22,9 @@ use crate::scene::defaults::LEAST_SHIRT;
 
 /// A shirt of `height` in m with `vertices` from hem to shoulder, at least [`LEAST_SHIRT`].
 ///
-/// It hangs upright in the plane y = 0, its front towards -y, 1.45 times as wide over its sleeves as it is
-/// high, before `rotation` (about x, y, z in rad, in this order) around the middle of that plane, and is then
-/// moved to `center` in m.
+/// It hangs upright in the plane y = 0, its front towards -y, 1.45 times as wide over its sleeves
+/// as it is high, before `rotation` (about x, y, z in rad, in this order) around the middle of that
+/// plane, and is then moved to `center` in m.
 ///
 /// # Errors
 /// [`MeshError::TooLarge`] for more than [`super::MAX_VERTICES`] vertices.
@@ -158,8 +159,8 @@ impl Outline {
         !(hem || cuff || neck)
     }
 
-    /// How far from the middle plane each point of a panel is, in cells: a quarter of a sine wave from the
-    /// seams up, with the roundness of a sleeve.
+    /// How far from the middle plane each point of a panel is, in cells: a quarter of a sine wave
+    /// from the seams up, with the roundness of a sleeve.
     fn depths(&self) -> Vec<f64> {
         let radius = 0.5 * self.sleeve[1] as f64;
         let mut distance = vec![f64::INFINITY; self.points()];
@@ -177,7 +178,8 @@ impl Outline {
         distance.into_iter().map(depth).collect()
     }
 
-    /// Half of a chamfer distance transform [Borgefors 1986]: steps of 1 and √2 from what came before.
+    /// Half of a chamfer distance transform [Borgefors 1986]: steps of 1 and √2 from what came
+    /// before.
     fn sweep(&self, distance: &mut [f64], place: impl Fn(usize, usize) -> (usize, usize)) {
         let at = |i: usize, j: usize| {
             let (i, j) = place(i, j);

@@ -1,4 +1,5 @@
-//! How large a mesh is, in one line: what a person looks at who has mistaken centimetres for metres.
+//! How large a mesh is, in one line: what a person looks at who has mistaken centimetres for
+//! metres.
 
 use std::fmt;
 

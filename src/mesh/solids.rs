@@ -10,8 +10,8 @@ use super::{MeshError, TriMesh, bounded, subdivisions};
 
 /// A sphere: an icosahedron whose faces are cut into `n²` triangles and pushed out to the radius.
 ///
-/// `n` is the least for which no edge is certain to be longer than `edge`; all lengths in m. Vertices
-/// lie on the sphere, so facets lie inside it, by at most about `edge² / (6 radius)`.
+/// `n` is the least for which no edge is certain to be longer than `edge`; all lengths in m.
+/// Vertices lie on the sphere, so facets lie inside it, by at most about `edge² / (6 radius)`.
 ///
 /// # Errors
 /// [`MeshError::TooLarge`] for more than [`super::MAX_VERTICES`] vertices.
@@ -132,8 +132,8 @@ pub fn cuboid(center: DVec3, size: DVec3, edge: f64) -> Result<TriMesh, MeshErro
 /// All points within `radius` of the segment `from`-`to`, in triangles with sides of about `edge`;
 /// all lengths in m.
 ///
-/// Rings of vertices around the axis and one vertex at each pole; cells of rings at most `edge` high
-/// and wide. `from` and `to` may be equal: a sphere, with its axis along z.
+/// Rings of vertices around the axis and one vertex at each pole; cells of rings at most `edge`
+/// high and wide. `from` and `to` may be equal: a sphere, with its axis along z.
 ///
 /// # Errors
 /// [`MeshError::TooLarge`] for more than [`super::MAX_VERTICES`] vertices.

@@ -4,15 +4,16 @@
 //! in the order of their first appearance; -0 equals 0. Near is not equal: a file written with
 //! rounding errors comes out in pieces, and the check says where.
 //!
-//! Read by hand, not by `stl_io`: that crate leaves out all solids but the first and what is behind the count of a binary file,
-//! without a word, and its errors name neither line nor byte. The tests use it to write and to read the same files.
+//! Read by hand, not by `stl_io`: that crate leaves out all solids but the first and what is behind
+//! the count of a binary file, without a word, and its errors name neither line nor byte. The tests
+//! use it to write and to read the same files.
 
 use std::collections::HashMap;
 
 use glam::DVec3;
 
+use super::file_problem::{BYTE_ORDER_MARK, Problem, short, short_coordinate};
 use super::looks::no_stl;
-use super::read::{BYTE_ORDER_MARK, Problem, short, short_coordinate};
 use super::{MAX_TRIANGLES, MAX_VERTICES, TriMesh};
 
 /// Reads all triangles and joins equal vertices.

@@ -1,4 +1,5 @@
-//! `state.NNNNNN.ckpt`: the state after so many steps, for the run to go on from, on any number of ranks.
+//! `state.NNNNNN.ckpt`: the state after so many steps, for the run to go on from, on any number of
+//! ranks.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -15,8 +16,8 @@
 //! | 24 n | in layout 4: velocities then, as the integrator takes them, in m/s |
 //! | 32 | SHA-256 of all before |
 //!
-//! All numbers are little-endian; the n vertices are in the order of the scene's own. A file is complete or
-//! absent, and what was damaged later is noticed by its sum.
+//! All numbers are little-endian; the n vertices are in the order of the scene's own. A file is
+//! complete or absent, and what was damaged later is noticed by its sum.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use weft_io::open_regular;
 
+use super::names::step_of;
 use super::plain::open_plain;
 use super::{HistoryMark, OutputError, RunDirectory};
 use crate::build_identity::BuildIdentity;
@@ -89,7 +91,8 @@ pub struct Header {
     pub deepest_m: Option<f64>,
     /// Largest principal strain of any step so far.
     pub strain: f64,
-    /// The most by which one was larger than what its cloth bears, of any step so far; earlier programs do not say.
+    /// The most by which one was larger than what its cloth bears, of any step so far; earlier
+    /// programs do not say.
     #[serde(default)]
     pub beyond_limit: Option<f64>,
     /// [`SavedState::substep`].
@@ -311,7 +314,8 @@ impl Checkpoint {
         Ok(Self { header, state })
     }
 
-    /// The newest checkpoint in a directory that is of this step or an earlier one, if there is any.
+    /// The newest checkpoint in a directory that is of this step or an earlier one, if there is
+    /// any.
     ///
     /// # Errors
     /// [`OutputError::Read`].
@@ -356,13 +360,6 @@ impl Checkpoint {
         }
         Ok(())
     }
-}
-
-/// The step of a checkpoint with this file name, if it is that of one.
-pub(super) fn step_of(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix("state.")?.strip_suffix(".ckpt")?;
-    let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
-    digits.parse().ok().filter(|_| plain)
 }
 
 /// The checkpoints of a directory, oldest first.
@@ -650,7 +647,8 @@ mod tests {
     }
 
     proptest! {
-        /// Neither a flipped bit, nor a lost end, nor more of it, nor rubbish is taken for a checkpoint.
+        /// Neither a flipped bit, nor a lost end, nor more of it, nor rubbish is taken for a
+        /// checkpoint.
         #[test]
         fn damage_is_noticed(
             at in 0usize..600,

@@ -42,6 +42,24 @@ enum Found {
     Foreign,
 }
 
+impl RunDirectory {
+    /// Takes a directory for a new run, see [`Destination::create`].
+    ///
+    /// # Errors
+    /// As [`Destination::look`] and [`Destination::create`].
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, OutputError> {
+        Destination::look(path)?.create()
+    }
+
+    /// Takes the directory of a run to go on with it, see [`Destination::reopen`].
+    ///
+    /// # Errors
+    /// As [`Destination::look`] and [`Destination::reopen`].
+    pub fn reopen(path: impl Into<PathBuf>) -> Result<Self, OutputError> {
+        Destination::look(path)?.reopen()
+    }
+}
+
 impl Destination {
     /// Looks at a directory. If there is a run in it, it is locked from now on.
     ///

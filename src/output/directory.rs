@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tempfile::NamedTempFile;
 use weft_io::temporary;
 
+use super::OutputError;
 use super::lock::Lock;
 use super::manifest::{FOLDERS, Manifest, is_own};
+use super::names;
 use super::whole::{replace, sync_folder};
-use super::{Destination, OutputError};
 
 /// The directory that receives all files of one run, and no other's while this or a clone is there.
 #[derive(Clone, Debug)]
@@ -36,23 +37,7 @@ struct Held {
 
 impl RunDirectory {
     /// Name of the run's record.
-    pub const RECORD: &'static str = "run.json";
-
-    /// Takes a directory for a new run, see [`Destination::create`].
-    ///
-    /// # Errors
-    /// As [`Destination::look`] and [`Destination::create`].
-    pub fn create(path: impl Into<PathBuf>) -> Result<Self, OutputError> {
-        Destination::look(path)?.create()
-    }
-
-    /// Takes the directory of a run to go on with it, see [`Destination::reopen`].
-    ///
-    /// # Errors
-    /// As [`Destination::look`] and [`Destination::reopen`].
-    pub fn reopen(path: impl Into<PathBuf>) -> Result<Self, OutputError> {
-        Destination::look(path)?.reopen()
-    }
+    pub const RECORD: &'static str = names::RECORD;
 
     /// Makes the directory of a run that is locked, and whose files are listed.
     pub(super) fn held_by(path: PathBuf, manifest: Manifest, lock: Lock) -> Self {

@@ -1,8 +1,10 @@
-//! The audit of a frame: crossings of cloth with cloth and with bodies counted, and what crosses written beside it.
+//! The audit of a frame: crossings of cloth with cloth and with bodies counted, and what crosses
+//! written beside it.
 //!
-//! A body is judged by what cloth collides with. One made of triangles is where it is in the frame, to the bit, and edges
-//! of cloth that pass through its triangles, or its edges through those of cloth, are crossings. One given by a formula has
-//! no triangles: of it the vertices of cloth are counted that are inside.
+//! A body is judged by what cloth collides with. One made of triangles is where it is in the frame,
+//! to the bit, and edges of cloth that pass through its triangles, or its edges through those of
+//! cloth, are crossings. One given by a formula has no triangles: of it the vertices of cloth are
+//! counted that are inside.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -240,7 +242,8 @@ fn file_of(step: u64) -> String {
 }
 
 impl FrameAudit {
-    /// Looks at a frame, and writes the triangles that take part in crossings to `frames/crossings.STEP.vtp`.
+    /// Looks at a frame, and writes the triangles that take part in crossings to
+    /// `frames/crossings.STEP.vtp`.
     ///
     /// # Errors
     /// As [`write_vtp`].
@@ -356,7 +359,8 @@ impl std::fmt::Display for FrameAudit {
 struct Frames<'r> {
     run: &'r RunDirectory,
     bodies: Option<Vec<BodyRecord>>,
-    /// Bodies made of triangles as they were read first, by their place in the scene: trees are built once.
+    /// Bodies made of triangles as they were read first, by their place in the scene: trees are
+    /// built once.
     surfaces: BTreeMap<usize, BodySurface>,
 }
 
@@ -541,7 +545,8 @@ mod tests {
         assert!(audit.to_string().contains(said), "{audit}");
     }
 
-    /// A body of triangles that moves into the cloth, one at rest beside it, and one with a formula that passes through.
+    /// A body of triangles that moves into the cloth, one at rest beside it, and one with a formula
+    /// that passes through.
     #[test]
     fn bodies_are_looked_at_where_they_are_in_the_frame() {
         let root = tempfile::tempdir().unwrap();
@@ -588,7 +593,8 @@ mod tests {
             (4, 0, &["ball", "box"][..])
         );
         assert_eq!((frame.bodies[0].pairs, frame.bodies[0].inside), (0, 1));
-        // Four edges of the box, one of them with the diagonals of its sides, pass through the triangle.
+        // Four edges of the box, one of them with the diagonals of its sides, pass through the
+        // triangle.
         assert!(frame.bodies[1].pairs >= 4, "{frame:?}");
         let path = root.path().join(&frame.file);
         let [crosses, bodies] = ["crosses", "body"].map(|name| read_integers(&path, name).unwrap());

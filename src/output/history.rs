@@ -1,8 +1,8 @@
 //! `history.csv`: one line per step, written as the step ends.
 //!
-//! Lines are handed to the system one at a time, so a run that is killed leaves complete lines. Reals
-//! are written with as many digits as they need to be read back exactly. Columns may be added at the
-//! end; those that are there keep their name, unit and place.
+//! Lines are handed to the system one at a time, so a run that is killed leaves complete lines.
+//! Reals are written with as many digits as they need to be read back exactly. Columns may be added
+//! at the end; those that are there keep their name, unit and place.
 //!
 //! A checkpoint knows what the file was when it was written ([`HistoryMark`]). A run that goes on
 //! from it cuts the file to that; of one that has been damaged since it keeps the whole lines and
@@ -47,8 +47,8 @@ history_row! {
     time_s: f64,
     /// Iterations of the conjugate gradients.
     cg_iterations: u32,
-    /// Residual at which they stopped, relative to the right-hand side (where that is negligible, to what is
-    /// allowed, times the tolerance).
+    /// Residual at which they stopped, relative to the right-hand side (where that is negligible,
+    /// to what is allowed, times the tolerance).
     cg_residual: f64,
     /// Contacts found.
     contacts: u64,
@@ -84,27 +84,30 @@ history_row! {
     parts: u32,
     /// Parts that failed and were halved.
     halvings: u32,
-    /// Why the last solve of the step went no further: `relative`, `solver.tolerance` was met; `absolute`, the residual
-    /// that always suffices was met, which was the larger one; `start`, what it started from was good enough;
-    /// `none`, nothing was solved. Empty in steps of earlier programs.
+    /// Why the last solve of the step went no further: `relative`, `solver.tolerance` was met;
+    /// `absolute`, the residual that always suffices was met, which was the larger one; `start`,
+    /// what it started from was good enough; `none`, nothing was solved. Empty in steps of earlier
+    /// programs.
     stop: Sufficed,
-    /// Wall time of moving vertices and sharing the new state in s, slowest rank. Empty in steps of earlier programs.
+    /// Wall time of moving vertices and sharing the new state in s, slowest rank. Empty in steps of
+    /// earlier programs.
     share_s: f64,
-    /// Passes of corrections, in each of which the rows of strain limits are made anew; 12 in a part at most: then
-    /// these rows had not settled.
+    /// Passes of corrections, in each of which the rows of strain limits are made anew; 12 in a
+    /// part at most: then these rows had not settled.
     passes: u32,
     /// Rounds of impulses in all of them.
     rounds: u32,
     /// Passes that ended after `contact.iterations` rounds with impulses that had not settled.
     unsettled: u32,
-    /// The change of its rate in m/s that the worst of their rows still asked for; 0 if all settled.
+    /// The change of its rate in m/s that the worst of their rows still asked for; 0 if all
+    /// settled.
     unsettled_rate: f64,
     /// Vertices that had to be kept out of bodies after that.
     clamped: u64,
     /// Parts that were taken although they failed, for none may be shorter.
     rough: u32,
-    /// Pairs of features whose displacements had to be cut, for they would have crossed, or could not be shown not to; 0
-    /// without `contact.certify`.
+    /// Pairs of features whose displacements had to be cut, for they would have crossed, or could
+    /// not be shown not to; 0 without `contact.certify`.
     hits: u64,
     /// Vertices whose displacements were cut for it.
     cut: u64,
@@ -305,7 +308,8 @@ impl HistoryWriter {
                 self.length += line.len() as u64;
                 self.sum.update(line);
             }
-            // What there was room for of the line is taken back; if that fails too, the first error says why.
+            // What there was room for of the line is taken back; if that fails too, the first error
+            // says why.
             Err(_) => drop(self.file.set_len(self.length)),
         }
         written.map_err(OutputError::write(&self.path))

@@ -21,8 +21,7 @@ use std::path::{Path, PathBuf};
 use weft_io::{PARTIAL, unpredictable};
 
 use super::OutputError;
-use super::checkpoint;
-use super::directory::RunDirectory;
+use super::names::{RECORD, step_of};
 use super::plain::read_plain;
 use super::whole::replace;
 
@@ -217,14 +216,14 @@ pub(super) fn is_own(name: &str) -> bool {
     match folder {
         None => {
             let fixed = [
-                RunDirectory::RECORD,
+                RECORD,
                 "history.csv",
                 "frames.pvd",
                 "trace.json",
                 "record.weftrec",
                 PAGE,
             ];
-            fixed.contains(&file) || checkpoint::step_of(file).is_some()
+            fixed.contains(&file) || step_of(file).is_some()
         }
         Some("frames") => file.ends_with(".vtp"),
         Some("pictures") => file.ends_with(".png"),

@@ -1,4 +1,5 @@
-//! Linear systems as MatrixMarket files, which other solvers read [Boisvert, Pozo and Remington 1996].
+//! Linear systems as MatrixMarket files, which other solvers read [Boisvert, Pozo and Remington
+//! 1996].
 //!
 //! Reals are written with as many digits as they need to be read back exactly.
 

@@ -11,9 +11,9 @@
 //! | `pictures/*.png` | [`Picture`] | per frame; needs no graphics card and no display |
 //!
 //! In: gathered data, in global original vertex order. Out: files below one [`RunDirectory`]. Only
-//! rank 0 is here: no messages, no clock. Every file but the streamed `history.csv` is written under
-//! a temporary name and renamed into place, so that a reader sees it complete or not at all; the
-//! streamed file consists of complete lines.
+//! rank 0 is here: no messages, no clock. Every file but the streamed `history.csv` is written
+//! under a temporary name and renamed into place, so that a reader sees it complete or not at all;
+//! the streamed file consists of complete lines.
 //!
 //! Not here: traces, and what is printed at the end ([`crate::diagnostics`]).
 
@@ -29,6 +29,7 @@ mod history;
 mod lock;
 mod manifest;
 mod matrix_market;
+mod names;
 pub mod picture;
 mod plain;
 mod progress;

@@ -1,8 +1,8 @@
 //! What the user sees while the steps go by: a bar on a terminal, plain lines otherwise.
 //!
 //! A plain line is made of pairs, key and value, always the same ones in the same order, so that
-//! `awk '/^step / { print $4, $8 }'` plots the residual. The time that has passed is handed in; only the
-//! bar (`indicatif`) reads a clock of its own, to tell the time that is left.
+//! `awk '/^step / { print $4, $8 }'` plots the residual. The time that has passed is handed in;
+//! only the bar (`indicatif`) reads a clock of its own, to tell the time that is left.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -88,8 +88,8 @@ impl Progress {
     /// Tells that a step has ended, `elapsed` after the loop began.
     ///
     /// # Errors
-    /// If a line cannot be written, for instance because the reader of a pipe has gone. A run need not
-    /// end because nobody watches: the caller decides.
+    /// If a line cannot be written, for instance because the reader of a pipe has gone. A run need
+    /// not end because nobody watches: the caller decides.
     pub fn step(&mut self, row: &HistoryRow, elapsed: Duration) -> io::Result<()> {
         match &mut self.sink {
             Sink::Bar(bar) => {

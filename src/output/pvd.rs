@@ -1,7 +1,7 @@
 //! ParaView's collection (`.pvd`): which file belongs to which time.
 //!
-//! The whole file is replaced after every frame, so that the run can be watched while it goes on and
-//! an interrupted run has a collection that names exactly the frames that exist.
+//! The whole file is replaced after every frame, so that the run can be watched while it goes on
+//! and an interrupted run has a collection that names exactly the frames that exist.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! `run.json`: what ran, on what, and how it ended; for people, scripts and `weft report`.
 //!
-//! Written at the start with `"exit": null` and again at the end, so that a record without an exit code
-//! is a run that was killed or still goes on. `"schema"` is 1; fields may be added under the same
-//! schema, a changed meaning makes it 2. Numbers that are not finite are written as `null`.
+//! Written at the start with `"exit": null` and again at the end, so that a record without an exit
+//! code is a run that was killed or still goes on. `"schema"` is 1; fields may be added under the
+//! same schema, a changed meaning makes it 2. Numbers that are not finite are written as `null`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,10 +66,12 @@ pub struct RunRecord {
     /// Why its linear solves went no further; of those since it went on.
     #[serde(default)]
     pub solves: Option<Stops>,
-    /// The step of the checkpoint from which the run went on; what is measured is of the time since.
+    /// The step of the checkpoint from which the run went on; what is measured is of the time
+    /// since.
     #[serde(default)]
     pub resumed_from: Option<u64>,
-    /// Where the cloth of its frames crosses itself or bodies, if they were audited; of the frames since it went on.
+    /// Where the cloth of its frames crosses itself or bodies, if they were audited; of the frames
+    /// since it went on.
     #[serde(default)]
     pub audit: Option<FrameAudit>,
     /// The trace, if there is one.
@@ -169,7 +171,8 @@ pub struct SceneRecord {
 pub struct BodyRecord {
     /// Its name.
     pub name: String,
-    /// Its formula where it is placed, in m, if that is what cloth collides with; of others the triangles are in frames.
+    /// Its formula where it is placed, in m, if that is what cloth collides with; of others the
+    /// triangles are in frames.
     pub formula: Option<Analytic>,
     /// Its velocity in m/s; zero for a body at rest, or one with a motion.
     pub velocity: DVec3,
@@ -257,7 +260,8 @@ pub struct RankRecord {
     /// Time that it waited for messages in its steps, outside of the sharing of tasks, in s.
     #[serde(default)]
     pub waited_s: f64,
-    /// Time of its steps in which it was at work, in s: what efficiencies are of. Runs of earlier programs do not say.
+    /// Time of its steps in which it was at work, in s: what efficiencies are of. Runs of earlier
+    /// programs do not say.
     #[serde(default)]
     pub useful_s: Option<f64>,
     /// Tasks that ran here.

@@ -1,11 +1,11 @@
 //! One number for the state of a run: equal numbers, equal trajectories.
 //!
-//! **The promise it checks:** on one binary, the trajectory is bit-identical for any number of ranks
-//! and threads and for any stealing schedule. The state of a step is gathered into the vertex order
-//! of the input meshes (cloth after cloth as the scene lists them), which no partition changes, and
-//! hashed over the exact bits. Two runs that agree on the hash of their last step agree on every
-//! bit of it, and since each step is a function of the one before, two runs that differ anywhere
-//! will show it. Nothing is rounded and nothing forgiven: `-0.0` is not `0.0`.
+//! **The promise it checks:** on one binary, the trajectory is bit-identical for any number of
+//! ranks and threads and for any stealing schedule. The state of a step is gathered into the vertex
+//! order of the input meshes (cloth after cloth as the scene lists them), which no partition
+//! changes, and hashed over the exact bits. Two runs that agree on the hash of their last step
+//! agree on every bit of it, and since each step is a function of the one before, two runs that
+//! differ anywhere will show it. Nothing is rounded and nothing forgiven: `-0.0` is not `0.0`.
 //!
 //! Another compiler, processor or version of this program may compute other bits; the hash says
 //! nothing about that. SHA-256 because it is a dependency already and leaves no doubt about
@@ -96,8 +96,8 @@ mod tests {
         )
     }
 
-    /// Computed outside this program (Python: struct and hashlib), so that the bytes that are hashed
-    /// cannot change unseen.
+    /// Computed outside this program (Python: struct and hashlib), so that the bytes that are
+    /// hashed cannot change unseen.
     #[test]
     fn hash_is_the_documented_one() {
         assert_eq!(hash(1.0, 0.5).to_string(), "f4890fa4279c08d0");

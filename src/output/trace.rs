@@ -1,6 +1,7 @@
 //! Files of a traced run: `trace.json`, which Perfetto opens, and what each rank recorded.
 //!
-//! A rank's file `trace/rank-NNNNN.bin` says of which run it is and has a checksum ([`write_trace_file`]); in it is the rank's
+//! A rank's file `trace/rank-NNNNN.bin` says of which run it is and has a checksum
+//! ([`write_trace_file`]); in it is the rank's
 //! [`Timeline`] in the runtime's wire format, with times by its own clock and with what is known of that clock. From these the
 //! merged file can be made again.
 
@@ -17,7 +18,8 @@ use super::{OutputError, RunDirectory};
 /// Name of the merged trace.
 pub const TRACE: &str = "trace.json";
 
-/// Writes what a rank of the run with this identity recorded: the bytes of its [`Timeline`] on the wire.
+/// Writes what a rank of the run with this identity recorded: the bytes of its [`Timeline`] on the
+/// wire.
 ///
 /// # Errors
 /// [`OutputError::Write`].

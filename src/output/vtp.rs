@@ -1,9 +1,9 @@
 //! VTK XML PolyData (`.vtp`): one triangle mesh with arrays, as ParaView and VTK read it.
 //!
 //! The file is XML with the numbers appended in raw binary (`encoding="raw"`), little-endian, each
-//! block led by its length in bytes as `UInt64`. Points, times and real arrays are `Float64`, so that a
-//! frame holds the state exactly and can be audited; connectivity is `Int32`. The topology is in every
-//! file: each one can be opened alone.
+//! block led by its length in bytes as `UInt64`. Points, times and real arrays are `Float64`, so
+//! that a frame holds the state exactly and can be audited; connectivity is `Int32`. The topology
+//! is in every file: each one can be opened alone.
 //!
 //! Not here: compression, other cell types, reading.
 
@@ -71,8 +71,8 @@ impl Values<'_> {
 ///
 /// # Errors
 /// [`OutputError::Inconsistent`] if an index points outside, an array has the wrong length, two arrays
-/// of the same kind share a name or the mesh is too large for 32-bit connectivity: nothing is written
-/// then. [`OutputError::Write`] if the file cannot be written.
+/// of the same kind share a name or the mesh is too large for 32-bit connectivity: nothing is
+/// written then. [`OutputError::Write`] if the file cannot be written.
 pub fn write_vtp(run: &RunDirectory, name: &str, data: &PolyData<'_>) -> Result<(), OutputError> {
     if let Some(what) = inconsistency(data) {
         return Err(OutputError::Inconsistent {
@@ -266,8 +266,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads a file back without using any of the code above: array name → (type, components, bytes).
-    /// Type, components and bytes of each array, by name.
+    /// Reads a file back without using any of the code above: array name → (type, components,
+    /// bytes). Type, components and bytes of each array, by name.
     type Arrays = BTreeMap<String, (String, usize, Vec<u8>)>;
 
     fn decode(file: &[u8]) -> (String, Arrays) {

@@ -1,5 +1,5 @@
-//! Reads back the time, the vertices, triangles and their integers of a frame that [`write_vtp`](super::write_vtp) wrote: what
-//! comparing, auditing and reporting runs need.
+//! Reads back the time, the vertices, triangles and their integers of a frame that
+//! [`write_vtp`](super::write_vtp) wrote: what comparing, auditing and reporting runs need.
 //!
 //! Not here: other arrays, and files of other programs.
 

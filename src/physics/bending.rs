@@ -1,12 +1,12 @@
 //! Bending of a pair of triangles across an edge: the quadratic model for flat rest shapes.
 //!
-//! For nearly isometric deformations the bending energy of an edge is a quadratic form of positions,
-//! `E = ½ q Σᵢⱼ kᵢ kⱼ xᵢ·xⱼ` with cotangent weights `k` [BWHZG06, §3]: its stiffness is constant, and each
-//! of its blocks is a scalar times the identity. The prefactor is `q = D/(A₁ + A₂)`, with `D` the flexural
-//! rigidity in N m, and not the `3D/(A₁ + A₂)` that is often quoted: bent to a cylinder, that form stores
-//! three times the energy `½ D κ²` per area of a plate (`a_cylinder_stores_a_plates_energy` measures it).
-//! Even so the result depends on how the mesh lies: exact along the axes of a herringbone grid, up to 1.75
-//! times too stiff at 45° to them.
+//! For nearly isometric deformations the bending energy of an edge is a quadratic form of
+//! positions, `E = ½ q Σᵢⱼ kᵢ kⱼ xᵢ·xⱼ` with cotangent weights `k` [BWHZG06, §3]: its stiffness is
+//! constant, and each of its blocks is a scalar times the identity. The prefactor is `q = D/(A₁ +
+//! A₂)`, with `D` the flexural rigidity in N m, and not the `3D/(A₁ + A₂)` that is often quoted:
+//! bent to a cylinder, that form stores three times the energy `½ D κ²` per area of a plate
+//! (`a_cylinder_stores_a_plates_energy` measures it). Even so the result depends on how the mesh
+//! lies: exact along the axes of a herringbone grid, up to 1.75 times too stiff at 45° to them.
 //!
 //! The rest shape is taken as flat: a cloth made curved unbends.
 
@@ -24,8 +24,8 @@ pub struct Hinge {
 impl Hinge {
     /// Takes lengths and angles from the rest shape.
     ///
-    /// `corners` are in the order of `vertices`, in m; `rigidity` is `D` in N m. `None` if one of the
-    /// triangles spans no area.
+    /// `corners` are in the order of `vertices`, in m; `rigidity` is `D` in N m. `None` if one of
+    /// the triangles spans no area.
     #[must_use]
     pub fn new(vertices: [u32; 4], corners: [DVec3; 4], rigidity: f64) -> Option<Self> {
         let [x0, x1, x2, x3] = corners;
@@ -52,7 +52,8 @@ impl Hinge {
     }
 }
 
-/// `k` of an edge's ends and the corners opposite to it: `Σ kᵢ xᵢ` is the edge's length times how far gradients to both sides of it differ
+/// `k` of an edge's ends and the corners opposite to it: `Σ kᵢ xᵢ` is the edge's length times how
+/// far gradients to both sides of it differ
 /// [BWHZG06, §3]. `None` if one of the triangles spans no area.
 pub(super) fn cotangent_weights([x0, x1, x2, x3]: [DVec3; 4]) -> Option<[f64; 4]> {
     let cotangent = |at: DVec3, a: DVec3, b: DVec3| {

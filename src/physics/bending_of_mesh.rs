@@ -1,12 +1,15 @@
-//! What resists bending of a cloth: elements of its material's model, of one kind for all of its mesh.
+//! What resists bending of a cloth: elements of its material's model, of one kind for all of its
+//! mesh.
 //!
-//! Of the quadratic model there are two. Hinges are half the work, and nearly right on many meshes once their prefactors are found
-//! from the mesh ([`rigidity`]); where cylinders about some direction would yet be off by more than [`EVEN`], as on parallel diagonals, on meshes without
-//! order and for most weaves, there are plates ([`super::plate`]), if they are nearer. In the same way folds give way to shells
-//! ([`super::shell`]). Springs have none to give way to.
+//! Of the quadratic model there are two. Hinges are half the work, and nearly right on many meshes
+//! once their prefactors are found from the mesh ([`rigidity`]); where cylinders about some
+//! direction would yet be off by more than [`EVEN`], as on parallel diagonals, on meshes without
+//! order and for most weaves, there are plates ([`super::plate`]), if they are nearer. In the same
+//! way folds give way to shells ([`super::shell`]). Springs have none to give way to.
 //!
-//! Either way what relaxation softens ([`super::relaxation`]) is made up for, of hinges and folds by one factor, of plates and shells by a changed law; on meshes with six
-//! triangles at every vertex, all alike, there is nothing to make up for.
+//! Either way what relaxation softens ([`super::relaxation`]) is made up for, of hinges and folds
+//! by one factor, of plates and shells by a changed law; on meshes with six triangles at every
+//! vertex, all alike, there is nothing to make up for.
 
 use std::fmt;
 
@@ -46,7 +49,8 @@ pub(super) struct Bending {
     pub(super) folds: Vec<Fold>,
     pub(super) shells: Vec<Shell>,
     pub(super) springs: Vec<Spring>,
-    /// The least and the largest energy of cylinders over that of the material; `None` where it was not looked for.
+    /// The least and the largest energy of cylinders over that of the material; `None` where it was
+    /// not looked for.
     pub(super) range: Option<[f64; 2]>,
 }
 
@@ -55,8 +59,9 @@ pub(super) struct Bending {
 pub struct BendingInfo {
     /// Of which kind its elements are, in words.
     pub elements: &'static str,
-    /// The least and the largest energy of the cloth when it is bent to cylinders in all directions, over that of its material, where elements were
-    /// found from the mesh; borders left out.
+    /// The least and the largest energy of the cloth when it is bent to cylinders in all
+    /// directions, over that of its material, where elements were found from the mesh; borders left
+    /// out.
     pub range: Option<[f64; 2]>,
 }
 
@@ -180,7 +185,8 @@ pub(super) fn bending_of(
     Ok(bending)
 }
 
-/// Whether cylinders, whose energies over those of the material are between these two, are too far off in some direction.
+/// Whether cylinders, whose energies over those of the material are between these two, are too far
+/// off in some direction.
 #[must_use]
 pub fn is_uneven(range: [f64; 2]) -> bool {
     is_off(range, UNEVEN)
@@ -195,8 +201,9 @@ fn off([low, high]: [f64; 2]) -> f64 {
     (1.0 - low).max(high - 1.0)
 }
 
-/// The axis that a cloth's own frame is laid along: its warp, or, for cloth that bends alike in all directions, of the warp and the axes of
-/// space the one that no triangle is nearly perpendicular to.
+/// The axis that a cloth's own frame is laid along: its warp, or, for cloth that bends alike in all
+/// directions, of the warp and the axes of space the one that no triangle is nearly perpendicular
+/// to.
 fn axis(mesh: &TriMesh, material: &Material, warp: DVec3) -> DVec3 {
     if !material.bends_alike() {
         return warp;
@@ -221,11 +228,13 @@ fn axis(mesh: &TriMesh, material: &Material, warp: DVec3) -> DVec3 {
     best.1
 }
 
-/// The square of the part of an axis in a triangle's plane with which it is not nearly perpendicular to it.
+/// The square of the part of an axis in a triangle's plane with which it is not nearly
+/// perpendicular to it.
 const IN_PLANE: f64 = 0.1;
 
-/// By what energies are to be multiplied so that cylinders have on average the energy that they have when their vertices do not move, and the least and
-/// the largest energy then, over those of the material; from what these are without moving, and by which share they fall.
+/// By what energies are to be multiplied so that cylinders have on average the energy that they
+/// have when their vertices do not move, and the least and the largest energy then, over those of
+/// the material; from what these are without moving, and by which share they fall.
 fn calibrate(stiffness: &[f64; DIRECTIONS], yields: &[f64; DIRECTIONS]) -> (f64, [f64; 2]) {
     let left: Vec<f64> = (stiffness.iter().zip(yields))
         .map(|(stiffness, share)| stiffness * (1.0 - share))
@@ -279,7 +288,8 @@ impl Fitted {
             let unfolded =
                 unfolded(points, warp).or_else(|| unfolded(points, x1 - x0).filter(|_| alike));
             let unfolded = unfolded.ok_or(Bad::NoWarp(sides[0]))?;
-            // Laid flat, the first triangle is left of its edge; seen from the front it may be right of it.
+            // Laid flat, the first triangle is left of its edge; seen from the front it may be
+            // right of it.
             let [a, b, ..] = vertices;
             let [p, q, r] = mesh.triangles[sides[0]];
             let front = [[p, q], [q, r], [r, p]].contains(&[a, b]);
@@ -340,8 +350,8 @@ impl Stars {
         })
     }
 
-    /// As plates or shells that are as stiff as they should be where vertices move to where they like: of a law that is changed until what is left of it is
-    /// nearest to that of the material.
+    /// As plates or shells that are as stiff as they should be where vertices move to where they
+    /// like: of a law that is changed until what is left of it is nearest to that of the material.
     fn calibrated(
         mut self,
         mesh: &TriMesh,
@@ -408,7 +418,8 @@ impl Stars {
         self.plates = all.map(|(v, of)| of.plate(*v, &compliance)).collect();
     }
 
-    /// Energies of cylinders along all directions over those `known`, of what is not at a border; `None` if all is.
+    /// Energies of cylinders along all directions over those `known`, of what is not at a border;
+    /// `None` if all is.
     fn stiffness(&self, known: &[Known; DIRECTIONS]) -> Option<[f64; DIRECTIONS]> {
         let (mut area, mut form) = (0.0, DMat3::ZERO);
         let inside = self.all.iter().zip(&self.plates);
@@ -436,16 +447,17 @@ fn corners(mesh: &TriMesh, vertices: [u32; 4]) -> [DVec3; 4] {
     vertices.map(|v| mesh.positions[v as usize])
 }
 
-/// `|e|²/(A₁ + A₂)` of an inner edge and the corners opposite: by how much the moment of a fold exceeds rigidity.
+/// `|e|²/(A₁ + A₂)` of an inner edge and the corners opposite: by how much the moment of a fold
+/// exceeds rigidity.
 fn slenderness([x0, x1, x2, x3]: [DVec3; 4]) -> f64 {
     let edge = x1 - x0;
     let areas = 0.5 * (edge.cross(x2 - x0).length() + edge.cross(x3 - x0).length());
     edge.length_squared() / areas
 }
 
-/// The corners of a hinge laid flat, in axes of warp and weft; `None` if the warp is perpendicular to one of the
-/// triangles. The warp is an axis, not an arrow: where panels are sewn together head to head it runs to the seam from
-/// both sides, and laid flat goes straight on.
+/// The corners of a hinge laid flat, in axes of warp and weft; `None` if the warp is perpendicular
+/// to one of the triangles. The warp is an axis, not an arrow: where panels are sewn together head
+/// to head it runs to the seam from both sides, and laid flat goes straight on.
 fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
     let edge = x1 - x0;
     let length = edge.length();
@@ -476,7 +488,8 @@ fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
 mod tests {
     use super::*;
 
-    /// Two triangles whose warp runs to their common edge from both sides are, laid flat, as two with one warp.
+    /// Two triangles whose warp runs to their common edge from both sides are, laid flat, as two
+    /// with one warp.
     #[test]
     fn the_warp_goes_on_over_a_seam() {
         let ends = [DVec3::ZERO, DVec3::X];

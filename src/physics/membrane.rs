@@ -1,18 +1,19 @@
 //! The in-plane elasticity of one triangle: corotational linear finite elements in plane stress.
 //!
-//! The deformation gradient `F` (3x2, from material to space) is split into a rotation and a stretch,
-//! `F = R U`. Strain is `ε = U − I`, stress `S = λ tr(ε) I + 2μ ε`, both 2x2 in material axes, and the
-//! force on corner `i` is `−A R S ∇Nᵢ`. The stiffness is the linear element's, turned by `R` ("warped"),
-//! plus the exact stiffness of a tensioned element against motion out of its plane; that part keeps a
-//! taut sheet stable at steps longer than its transverse waves need, and is left out under compression,
-//! where it would make the matrix indefinite.
+//! The deformation gradient `F` (3x2, from material to space) is split into a rotation and a
+//! stretch, `F = R U`. Strain is `ε = U − I`, stress `S = λ tr(ε) I + 2μ ε`, both 2x2 in material
+//! axes, and the force on corner `i` is `−A R S ∇Nᵢ`. The stiffness is the linear element's, turned
+//! by `R` ("warped"), plus the exact stiffness of a tensioned element against motion out of its
+//! plane; that part keeps a taut sheet stable at steps longer than its transverse waves need, and
+//! is left out under compression, where it would make the matrix indefinite.
 //!
-//! Woven cloth has another law, [`Moduli`], in the axes of its warp and weft. There `S` and `U` need not
-//! share their axes, and the gradient of the energy with respect to `F` is `2 F Y`, with `Y` the symmetric
-//! solution of `U Y + Y U = S` (from `dC = U dU + dU U`); `2Y` is `S U⁻¹` where they do. So forces keep
-//! energy and momentum for any law.
+//! Woven cloth has another law, [`Moduli`], in the axes of its warp and weft. There `S` and `U`
+//! need not share their axes, and the gradient of the energy with respect to `F` is `2 F Y`, with
+//! `Y` the symmetric solution of `U Y + Y U = S` (from `dC = U dU + dU U`); `2Y` is `S U⁻¹` where
+//! they do. So forces keep energy and momentum for any law.
 //!
-//! Moduli are per width (Young's modulus times thickness, N/m), as cloth has no meaningful thickness.
+//! Moduli are per width (Young's modulus times thickness, N/m), as cloth has no meaningful
+//! thickness.
 
 use glam::{DMat3, DVec2, DVec3};
 
@@ -42,8 +43,8 @@ enum Law {
     Woven(Moduli),
 }
 
-/// Plane-stress moduli of an orthotropic sheet in N/m: stresses are `c₁₁ ε₁₁ + c₁₂ ε₂₂` along the warp,
-/// `c₁₂ ε₁₁ + c₂₂ ε₂₂` along the weft, and `c₆₆ γ₁₂`.
+/// Plane-stress moduli of an orthotropic sheet in N/m: stresses are `c₁₁ ε₁₁ + c₁₂ ε₂₂` along the
+/// warp, `c₁₂ ε₁₁ + c₂₂ ε₂₂` along the weft, and `c₆₆ γ₁₂`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moduli {
     /// Warp.
@@ -57,8 +58,8 @@ pub struct Moduli {
 }
 
 impl Moduli {
-    /// From Young's moduli along warp and weft, Poisson's ratio and shear modulus [Jones, Mechanics of
-    /// Composite Materials, § 2.5]: `c₁₁ = E₁/(1 − ν₁₂ν₂₁)`, `c₁₂ = ν₁₂ E₂/(1 − ν₁₂ν₂₁)`, with
+    /// From Young's moduli along warp and weft, Poisson's ratio and shear modulus [Jones, Mechanics
+    /// of Composite Materials, § 2.5]: `c₁₁ = E₁/(1 − ν₁₂ν₂₁)`, `c₁₂ = ν₁₂ E₂/(1 − ν₁₂ν₂₁)`, with
     /// `ν₂₁ = ν₁₂ E₂/E₁`.
     #[must_use]
     pub fn new(material: &Material) -> Self {
@@ -98,7 +99,8 @@ pub struct PrincipalStretch {
     pub stretch: f64,
     /// Unit vector along it in space.
     pub direction: DVec3,
-    /// Corner `i` moving by `d` changes the stretch by `weights[i] d·direction`, to first order; 1/m.
+    /// Corner `i` moving by `d` changes the stretch by `weights[i] d·direction`, to first order;
+    /// 1/m.
     pub weights: [f64; 3],
 }
 
@@ -120,8 +122,8 @@ pub struct Stiffness {
 }
 
 impl RestTriangle {
-    /// Takes the rest shape from three corners in m; `None` if they do not span an area, or if `warp`, which
-    /// woven cloth takes its axes from, is perpendicular to them.
+    /// Takes the rest shape from three corners in m; `None` if they do not span an area, or if
+    /// `warp`, which woven cloth takes its axes from, is perpendicular to them.
     #[must_use]
     pub fn new(corners: [DVec3; 3], material: &Material, warp: DVec3) -> Option<Self> {
         let (e1, e2) = (corners[1] - corners[0], corners[2] - corners[0]);
@@ -172,8 +174,8 @@ impl RestTriangle {
         &self.gradients
     }
 
-    /// Splits the deformation gradient at corner positions `x` (m); `None` if the triangle collapsed
-    /// to a line or is not finite.
+    /// Splits the deformation gradient at corner positions `x` (m); `None` if the triangle
+    /// collapsed to a line or is not finite.
     #[must_use]
     pub fn deform(&self, x: [DVec3; 3]) -> Option<Deformation> {
         let ([f0, f1], [c00, c11, c01]) = self.gradient_of(x);
@@ -204,19 +206,22 @@ impl RestTriangle {
         )
     }
 
-    /// Whether the triangle with corners at `x` (m) is shorter in all directions than `threshold` times its rest length. Decided without a root.
+    /// Whether the triangle with corners at `x` (m) is shorter in all directions than `threshold`
+    /// times its rest length. Decided without a root.
     #[inline]
     pub(crate) fn is_shorter(&self, x: [DVec3; 3], threshold: f64) -> bool {
         let (_, c) = self.gradient_of(x);
         is_below(c, threshold * threshold)
     }
 
-    /// The largest principal strain of the triangle with corners at `x` (m), infinite if it has collapsed or is not finite; `None` if it
-    /// is certainly not above one that is known. That is decided without a root.
+    /// The largest principal strain of the triangle with corners at `x` (m), infinite if it has
+    /// collapsed or is not finite; `None` if it is certainly not above one that is known. That is
+    /// decided without a root.
     #[inline]
     pub(crate) fn strain_above(&self, known: f64, x: [DVec3; 3]) -> Option<f64> {
         let (_, c @ [c00, c11, c01]) = self.gradient_of(x);
-        // Room for rounding: which triangles are computed depends on their order, the largest strain of all must not.
+        // Room for rounding: which triangles are computed depends on their order, the largest
+        // strain of all must not.
         let shorter = is_below(c, (1.0 + known) * (1.0 + known) * (1.0 - 1e-12));
         // Well above rounding, and above where `deform` has it collapsed.
         let trace = c00 + c11;
@@ -227,8 +232,8 @@ impl RestTriangle {
         Some(self.deform(x).map_or(f64::INFINITY, |d| d.strain()))
     }
 
-    /// The principal directions along which the triangle with corners at `x` (m) is longer than `threshold`
-    /// times its rest length, the longest first.
+    /// The principal directions along which the triangle with corners at `x` (m) is longer than
+    /// `threshold` times its rest length, the longest first.
     pub fn stretched_beyond(
         &self,
         x: [DVec3; 3],
@@ -393,8 +398,9 @@ impl RestTriangle {
 }
 
 impl Deformation {
-    /// The largest principal strain, dimensionless: how much longer the material is in the direction in
-    /// which it is stretched most. Cloth that is pressed together folds; that is not counted.
+    /// The largest principal strain, dimensionless: how much longer the material is in the
+    /// direction in which it is stretched most. Cloth that is pressed together folds; that is not
+    /// counted.
     #[must_use]
     pub fn strain(&self) -> f64 {
         let [u00, u11, u01] = self.stretch;
@@ -424,8 +430,8 @@ impl Stiffness {
         }
     }
 
-    /// The same with the moduli of stretching and of shearing times a factor each: for woven cloth, whose
-    /// damping may be of each its own.
+    /// The same with the moduli of stretching and of shearing times a factor each: for woven cloth,
+    /// whose damping may be of each its own.
     #[must_use]
     pub fn scaled(mut self, stretch: f64, shear: f64) -> Self {
         let moduli = match self.law {
@@ -451,8 +457,8 @@ impl Stiffness {
     }
 }
 
-/// A direction in the plane of a triangle, in the axes of its first edge and the normal to that in the plane;
-/// `None` if it is perpendicular to the plane.
+/// A direction in the plane of a triangle, in the axes of its first edge and the normal to that in
+/// the plane; `None` if it is perpendicular to the plane.
 #[must_use]
 pub fn in_plane(corners: [DVec3; 3], direction: DVec3) -> Option<DVec2> {
     let edge = corners[1] - corners[0];
@@ -581,7 +587,8 @@ mod tests {
         }
     }
 
-    /// Under pure tension the out-of-plane part is the exact derivative of the force along the normal.
+    /// Under pure tension the out-of-plane part is the exact derivative of the force along the
+    /// normal.
     #[test]
     fn tension_stiffness_is_the_derivative_along_the_normal() {
         let rest = [DVec3::ZERO, DVec3::X, DVec3::Y];

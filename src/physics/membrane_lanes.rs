@@ -1,15 +1,20 @@
-//! Four or eight triangles at once: what they add to the matrix of a step and to its right-hand side.
+//! Four or eight triangles at once: what they add to the matrix of a step and to its right-hand
+//! side.
 //!
-//! The formulas are those of [`super::membrane`] for woven cloth, of which isotropic cloth is a case, in a form that has less to compute. Each lane of a
-//! vector is a triangle and gets the bits that it gets alone.
+//! The formulas are those of [`super::membrane`] for woven cloth, of which isotropic cloth is a
+//! case, in a form that has less to compute. Each lane of a vector is a triangle and gets the bits
+//! that it gets alone.
 //!
-//! With the unit normal n, axes r₀ and r₁ in the plane, and gradients `g`, `h` of two corners' shape functions, their block is `R k Rᵀ + f n nᵀ` with
-//! `k = A Bᵢᵀ C Bⱼ` and the tension's `f = A gᵀ T h`. As `r₁ r₁ᵀ = I − n nᵀ − r₀ r₀ᵀ` and `r₀ r₁ᵀ − r₁ r₀ᵀ` has the entries of n, it is
+//! With the unit normal n, axes r₀ and r₁ in the plane, and gradients `g`, `h` of two corners'
+//! shape functions, their block is `R k Rᵀ + f n nᵀ` with `k = A Bᵢᵀ C Bⱼ` and the tension's `f = A
+//! gᵀ T h`. As `r₁ r₁ᵀ = I − n nᵀ − r₀ r₀ᵀ` and `r₀ r₁ᵀ − r₁ r₀ᵀ` has the entries of n, it is
 //!
-//! `k₁₁ I + (k₀₀ − k₁₁) r₀ r₀ᵀ + (k₀₁ + k₁₀)/2 (r₀ r₁ᵀ + r₁ r₀ᵀ) + (k₀₁ − k₁₀)/2 [r₀ r₁ᵀ − r₁ r₀ᵀ] + (f − k₁₁) n nᵀ`.
+//! `k₁₁ I + (k₀₀ − k₁₁) r₀ r₀ᵀ + (k₀₁ + k₁₀)/2 (r₀ r₁ᵀ + r₁ r₀ᵀ) + (k₀₁ − k₁₀)/2 [r₀ r₁ᵀ − r₁ r₀ᵀ]
+//! + (f − k₁₁) n nᵀ`.
 //!
-//! Gradients sum to zero, and so do blocks along a row or a column: of nine blocks the two on the diagonal of the later corners and the one of
-//! both are computed. Forces sum to zero too, and only differences of positions and of velocities matter.
+//! Gradients sum to zero, and so do blocks along a row or a column: of nine blocks the two on the
+//! diagonal of the later corners and the one of both are computed. Forces sum to zero too, and only
+//! differences of positions and of velocities matter.
 
 use std::ops::{Add, Mul};
 
@@ -17,7 +22,8 @@ use super::element::Times;
 use super::membrane::{Moduli, RestTriangle};
 use crate::simd::{Arithmetic, Lanes, Numbers};
 
-/// What a material's moduli are multiplied with in a system; c₁₁, c₂₂, c₁₂, c₆₆ each: [`STRESS`], [`CHANGE`], [`BEGUN`].
+/// What a material's moduli are multiplied with in a system; c₁₁, c₂₂, c₁₂, c₆₆ each: [`STRESS`],
+/// [`CHANGE`], [`BEGUN`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Law([[f64; 4]; 3]);
 
@@ -100,15 +106,18 @@ pub(crate) struct Vertices<'a> {
     pub(crate) v: &'a [[f64; 4]],
 }
 
-/// How two of a triangle's corners are coupled: what it takes away from their block, and adds to those on the diagonal of both; kg. The first and second corner, first and third,
-/// second and third, nine numbers each by columns, of which rows are those of the former corner; and one number of no use.
+/// How two of a triangle's corners are coupled: what it takes away from their block, and adds to
+/// those on the diagonal of both; kg. The first and second corner, first and third, second and
+/// third, nine numbers each by columns, of which rows are those of the former corner; and one
+/// number of no use.
 pub(crate) type Coupled = [f64; 28];
 
-/// Computes how the corners of triangles are coupled, and gives what these add to the right-hand side to `push`: where a corner stands, a vector and zero, kg m/s;
-/// triangle by triangle.
+/// Computes how the corners of triangles are coupled, and gives what these add to the right-hand
+/// side to `push`: where a corner stands, a vector and zero, kg m/s; triangle by triangle.
 ///
-/// `of` and `coupled` are of as many fours as vectors have. Positions (m) and velocities (m/s) have a fourth number of no use. `SAME` says
-/// that positions follow the change and what was begun with by the same time.
+/// `of` and `coupled` are of as many fours as vectors have. Positions (m) and velocities (m/s) have
+/// a fourth number of no use. `SAME` says that positions follow the change and what was begun with
+/// by the same time.
 ///
 /// # Errors
 /// The first triangle that has collapsed or is not finite; there is nothing of use then.
@@ -402,7 +411,8 @@ impl<A: Arithmetic> Element<A> {
 }
 
 impl<A: Arithmetic> Blocks<A> {
-    /// Takes away from forces at the second and the third corner what the blocks make of velocities relative to that of the first.
+    /// Takes away from forces at the second and the third corner what the blocks make of velocities
+    /// relative to that of the first.
     #[inline(always)]
     fn pull(&self, [w1, w2]: [Vector<A>; 2], [second, third]: [&mut Vector<A>; 2]) {
         let [a, b, c, d, e, f, g, h, k] = self.minus_both;
@@ -479,7 +489,8 @@ fn add_product<A: Arithmetic>(
         .fused(Vector(r), z)
 }
 
-/// A symmetric matrix `[m₀₀, m₁₁, m₀₁]` with its negative eigenvalues set to zero, as [`super::membrane`] has it.
+/// A symmetric matrix `[m₀₀, m₁₁, m₀₁]` with its negative eigenvalues set to zero, as
+/// [`super::membrane`] has it.
 #[inline(always)]
 fn tension<A: Arithmetic>([m00, m11, m01]: [Numbers<A>; 3]) -> [Numbers<A>; 3] {
     let half = m00.splat(0.5);

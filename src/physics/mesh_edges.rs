@@ -25,7 +25,8 @@ pub(super) fn sides(triangles: &[[u32; 3]]) -> Vec<Side> {
     sides
 }
 
-/// Edges between two triangles, of all [`sides`]: their ends, the corners opposite, and the triangles' indices.
+/// Edges between two triangles, of all [`sides`]: their ends, the corners opposite, and the
+/// triangles' indices.
 pub(super) fn interior_edges(sides: &[Side]) -> Vec<([u32; 4], [usize; 2])> {
     sides
         .windows(2)

@@ -1,7 +1,8 @@
-//! What cloth is made of: masses, in-plane elasticity, bending, and the forces and stiffness they give.
+//! What cloth is made of: masses, in-plane elasticity, bending, and the forces and stiffness they
+//! give.
 //!
-//! Data flows from a triangle mesh at rest to a [`ClothModel`] (global, the same on every rank), and
-//! from positions to forces and stiffness blocks.
+//! Data flows from a triangle mesh at rest to a [`ClothModel`] (global, the same on every rank),
+//! and from positions to forces and stiffness blocks.
 //!
 //! | file | what |
 //! |---|---|

@@ -75,8 +75,8 @@ pub struct ClothModel {
 }
 
 impl ClothModel {
-    /// Adds a cloth whose rest shape is `mesh`; its vertices follow those already there. `warp` is the
-    /// direction of its warp, which each triangle takes its part in its own plane of.
+    /// Adds a cloth whose rest shape is `mesh`; its vertices follow those already there. `warp` is
+    /// the direction of its warp, which each triangle takes its part in its own plane of.
     ///
     /// # Errors
     /// Triangles without area, or without a warp, and vertices without mass, by cloth and index.
@@ -166,7 +166,8 @@ impl ClothModel {
         let areas = own.iter().map(|mass| mass / material.density).collect();
         let bending = bending_of(mesh, areas, material, warp, first);
         let bending = bending.map_err(|bad| bad.of(name))?;
-        // What it takes to stretch all of it alike, twice, in J; that of its finite elements or springs, and what is added.
+        // What it takes to stretch all of it alike, twice, in J; that of its finite elements or
+        // springs, and what is added.
         let elastic: f64 = match material.membrane {
             MembraneModel::Springs => (self.springs.iter())
                 .filter(|s| s.vertices[0] >= first)
@@ -234,10 +235,11 @@ impl ClothModel {
         }
     }
 
-    /// Pairs of vertices that triangles, folds, shells and springs couple, then those that only hinges and plates couple.
+    /// Pairs of vertices that triangles, folds, shells and springs couple, then those that only
+    /// hinges and plates couple.
     ///
-    /// The first have 3x3 blocks in the system matrix, the others scalars times the identity. Each pair once,
-    /// lower vertex first, sorted. Both together are the graph of the matrix.
+    /// The first have 3x3 blocks in the system matrix, the others scalars times the identity. Each
+    /// pair once, lower vertex first, sorted. Both together are the graph of the matrix.
     #[must_use]
     pub fn couplings(&self) -> (Vec<[u32; 2]>, Vec<[u32; 2]>) {
         let mut near: Vec<[u32; 2]> = self
@@ -367,7 +369,8 @@ impl ClothModel {
         Some(energy + flat + angles + springs.sum::<f64>())
     }
 
-    /// Elastic forces on all vertices in N at positions `x` in m; `None` if a triangle has collapsed.
+    /// Elastic forces on all vertices in N at positions `x` in m; `None` if a triangle has
+    /// collapsed.
     #[must_use]
     pub fn elastic_forces(&self, x: &[DVec3]) -> Option<Vec<DVec3>> {
         let mut forces = vec![DVec3::ZERO; x.len()];
@@ -437,8 +440,9 @@ impl ClothModel {
         self.material_of(triangle).strain_limit
     }
 
-    /// By which share springs against bending add to the energy of a cloth that is stretched a little, in all directions alike: none where it has no such
-    /// springs, and the more the finer its mesh is.
+    /// By which share springs against bending add to the energy of a cloth that is stretched a
+    /// little, in all directions alike: none where it has no such springs, and the more the finer
+    /// its mesh is.
     #[must_use]
     pub fn added_stretch(&self, cloth: usize) -> f64 {
         self.added_stretches.get(cloth).copied().unwrap_or_default()
@@ -467,7 +471,8 @@ fn order_by<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<usize> {
     order
 }
 
-/// Elements with vertex `v` renamed `new[v]`, in the order of their lowest vertex, ties kept in order.
+/// Elements with vertex `v` renamed `new[v]`, in the order of their lowest vertex, ties kept in
+/// order.
 fn renamed<T: Copy, const N: usize>(
     elements: &[T],
     new: &[u32],
@@ -550,8 +555,8 @@ pub(crate) mod tests {
         );
     }
 
-    /// The patch test: on an irregular mesh whose border follows an affine map, equilibrium is that map
-    /// everywhere, with the same stress in every triangle.
+    /// The patch test: on an irregular mesh whose border follows an affine map, equilibrium is that
+    /// map everywhere, with the same stress in every triangle.
     #[test]
     fn the_patch_test_is_passed() {
         let n = 7;

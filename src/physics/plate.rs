@@ -1,24 +1,31 @@
 //! Bending of a triangle by the curvature that its three neighbours give it, for flat rest shapes.
 //!
-//! The hinge of an edge ([`super::bending`]) tells one number of how a sheet is curved, `J = Σ kᵢ xᵢ` with cotangent weights `k`; of a sheet of
-//! curvature `κ` that is `J = q·κ`, `q` from the unfolded corners. The three hinges of a triangle tell three numbers, as many as `κ` has, and so
-//! the triangle stores what a plate of its area `A` would: the least of `½ A κᵀDκ` among curvatures that explain its hinges,
+//! The hinge of an edge ([`super::bending`]) tells one number of how a sheet is curved, `J = Σ kᵢ
+//! xᵢ` with cotangent weights `k`; of a sheet of curvature `κ` that is `J = q·κ`, `q` from the
+//! unfolded corners. The three hinges of a triangle tell three numbers, as many as `κ` has, and so
+//! the triangle stores what a plate of its area `A` would: the least of `½ A κᵀDκ` among curvatures
+//! that explain its hinges,
 //!
 //! `E = ½ A Jᵀ G⁻¹ J`, `G = Q D⁻¹ Qᵀ`, with a row `q` of `Q` for each hinge.
 //!
-//! Bent to any surface of second degree, a sheet stores on any mesh exactly what a plate does, woven or not, which no prefactors of hinges
-//! achieve; a triangle at a border, with two hinges or one, stores less. `J` is linear in positions and `G` does not change, so that
-//! each component of the energy is the same constant quadratic form, as in \[BWHZG06, §3\]. It couples a vertex with twice as many others
-//! beyond its first ring as hinges do. Rotation-free shell elements also take a triangle's curvature from those beside it (Oñate & Cervera
-//! 1993, Derivation of thin plate bending elements with one degree of freedom per node, Engineering Computations 10, 543); the mean of
-//! gradients over each edge that they take is exact on regular meshes only.
+//! Bent to any surface of second degree, a sheet stores on any mesh exactly what a plate does,
+//! woven or not, which no prefactors of hinges achieve; a triangle at a border, with two hinges or
+//! one, stores less. `J` is linear in positions and `G` does not change, so that each component of
+//! the energy is the same constant quadratic form, as in \[BWHZG06, §3\]. It couples a vertex with
+//! twice as many others beyond its first ring as hinges do. Rotation-free shell elements also take
+//! a triangle's curvature from those beside it (Oñate & Cervera 1993, Derivation of thin plate
+//! bending elements with one degree of freedom per node, Engineering Computations 10, 543); the
+//! mean of gradients over each edge that they take is exact on regular meshes only.
 //!
-//! Six corners on one conic bend to a surface that no hinge sees, and nearly so where they are near to one: what such a triangle's hinges say alone,
-//! of a curvature that they can hardly tell, is then taken for softer than it is.
+//! Six corners on one conic bend to a surface that no hinge sees, and nearly so where they are near
+//! to one: what such a triangle's hinges say alone, of a curvature that they can hardly tell, is
+//! then taken for softer than it is.
 //!
-//! `D` is that of a woven sheet in the axes of warp and weft, `D₁ κ₁₁² + D₂ κ₂₂² + 2D₁₂ κ₁₁κ₂₂ + 2(H − D₁₂) κ₁₂²` ([`super::rigidity`]). Cylinders
-//! say nothing of `D₁₂`, which lets strips curl across where they are bent. Here it is `(2H − D₁ − D₂)/8`, with which there is none of
-//! that on average over the directions in which strips are cut, within half of `√(D₁D₂)` and such that twist is resisted.
+//! `D` is that of a woven sheet in the axes of warp and weft, `D₁ κ₁₁² + D₂ κ₂₂² + 2D₁₂ κ₁₁κ₂₂ +
+//! 2(H − D₁₂) κ₁₂²` ([`super::rigidity`]). Cylinders say nothing of `D₁₂`, which lets strips curl
+//! across where they are bent. Here it is `(2H − D₁ − D₂)/8`, with which there is none of that on
+//! average over the directions in which strips are cut, within half of `√(D₁D₂)` and such that
+//! twist is resisted.
 
 use glam::{DMat3, DVec2, DVec3};
 
@@ -29,23 +36,27 @@ use super::shell::Shell;
 /// A triangle and the corners beyond its edges, and how it resists being curved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plate {
-    /// The triangle's corners, then those beyond its edges from corner `i` to `i + 1`; where such an edge is at a border, corner `i` again.
+    /// The triangle's corners, then those beyond its edges from corner `i` to `i + 1`; where such
+    /// an edge is at a border, corner `i` again.
     pub vertices: [u32; 6],
     /// The energy is `½ Σᵣ |Σᵢ weights[r][i] xᵢ|²`, in √(N/m); zero for what is at a border.
     pub weights: [[f64; 6]; 3],
 }
 
-/// The inverse of what a sheet resists curvature with, of `κ₁₁`, `κ₂₂`, `κ₁₂` in axes of warp and weft, in 1/(N m).
+/// The inverse of what a sheet resists curvature with, of `κ₁₁`, `κ₂₂`, `κ₁₂` in axes of warp and
+/// weft, in 1/(N m).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compliance(DMat3);
 
 impl Compliance {
-    /// Of a sheet with a law `D₁`, `D₂`, `2H` in N m; what is much softer in some way than in others counts as a little stiffer.
+    /// Of a sheet with a law `D₁`, `D₂`, `2H` in N m; what is much softer in some way than in
+    /// others counts as a little stiffer.
     pub(super) fn new([warp, weft, twice]: [f64; 3]) -> Self {
         let floor = LEAST * warp.max(weft).max(0.5 * twice);
         let (warp, weft) = (warp.max(floor), weft.max(floor));
         let huber = (warp * weft).sqrt();
-        // D₁₂ for which strips on average don't curl across; and the most of it that leaves twist a half of what it has with Huber's.
+        // D₁₂ for which strips on average don't curl across; and the most of it that leaves twist a
+        // half of what it has with Huber's.
         let even = 0.125 * (twice - warp - weft);
         let most = 0.5 * twice - 0.25 * (0.5 * twice + huber);
         let cross = even
@@ -75,15 +86,16 @@ pub(super) struct Unfolded {
     pub(super) area: f64,
     /// Of edges, in m.
     lengths: [f64; 3],
-    /// Of each edge the weights of its ends, of the corner opposite and of the one beyond; none at a border.
+    /// Of each edge the weights of its ends, of the corner opposite and of the one beyond; none at
+    /// a border.
     weights: [Option<[f64; 4]>; 3],
     /// `q` of each edge, in axes of warp and weft, in m; zero at a border.
     felt: [DVec3; 3],
 }
 
 impl Unfolded {
-    /// From corners in m, those beyond the edges if any, and the warp along the first edge and across it, towards the third corner.
-    /// `None` if a triangle spans no area.
+    /// From corners in m, those beyond the edges if any, and the warp along the first edge and
+    /// across it, towards the third corner. `None` if a triangle spans no area.
     pub(super) fn new(
         corners: [DVec3; 3],
         beyond: [Option<DVec3>; 3],
@@ -126,7 +138,8 @@ impl Unfolded {
         self.weights.iter().all(Option::is_some)
     }
 
-    /// The triangle's bending, with `vertices` as [`Plate`] has them, and `q` of its rows in √(N m).
+    /// The triangle's bending, with `vertices` as [`Plate`] has them, and `q` of its rows in √(N
+    /// m).
     pub(super) fn plate(&self, vertices: [u32; 6], compliance: &Compliance) -> (Plate, [DVec3; 3]) {
         let mix = self.unmixed(compliance) * self.area.sqrt();
         let mut weights = [[0.0; 6]; 3];
@@ -161,7 +174,8 @@ impl Unfolded {
     /// `L⁻¹` of `G = L Lᵀ`, lower triangular.
     fn unmixed(&self, Compliance(compliance): &Compliance) -> DMat3 {
         let entry = |of: &DMat3, i: usize, j: usize| self.felt[i].dot(*of * self.felt[j]);
-        // How well hinges tell curvatures apart, which is 1 where none of them sees what another does.
+        // How well hinges tell curvatures apart, which is 1 where none of them sees what another
+        // does.
         let plain = DMat3::from_diagonal(DVec3::new(1.0, 1.0, 0.5));
         let sizes: [f64; 3] = std::array::from_fn(|i| entry(&plain, i, i));
         let cosine = |i: usize, j: usize| match sizes[i] * sizes[j] {
@@ -236,8 +250,8 @@ fn positive(rest: f64, of: f64) -> f64 {
 /// The least that some curvature is resisted with, as a share of the most.
 pub(super) const LEAST: f64 = 1e-3;
 
-/// How well hinges tell curvatures apart, from 0 to 1, below which they are taken for softer: on grids it is 0.4 to 0.9, and hardly ever less where vertices are moved
-/// by a third of a cell.
+/// How well hinges tell curvatures apart, from 0 to 1, below which they are taken for softer: on
+/// grids it is 0.4 to 0.9, and hardly ever less where vertices are moved by a third of a cell.
 const APART: f64 = 0.05;
 
 #[cfg(test)]
@@ -287,8 +301,8 @@ mod tests {
     }
 
     proptest! {
-        /// A cylinder along any direction, any weave, any triangle that is not near to a conic; and of any other surface of second degree the same on all
-        /// triangles.
+        /// A cylinder along any direction, any weave, any triangle that is not near to a conic; and
+        /// of any other surface of second degree the same on all triangles.
         #[test]
         fn a_triangle_stores_what_a_plate_of_its_area_does(
             moved in prop::array::uniform6(prop::array::uniform2(-0.15..0.15_f64)),
@@ -324,7 +338,8 @@ mod tests {
             prop_assert!((one - two).abs() < 1e-9 * (warp + weft), "{one} {two}");
         }
 
-        /// Flat triangles store nothing wherever they are and however they are stretched, and are not pushed as a whole.
+        /// Flat triangles store nothing wherever they are and however they are stretched, and are
+        /// not pushed as a whole.
         #[test]
         fn flat_triangles_store_nothing(
             moved in prop::array::uniform6(prop::array::uniform2(-0.15..0.15_f64)),
@@ -341,7 +356,8 @@ mod tests {
         }
     }
 
-    /// With one hinge it stores less than a plate on all surfaces but one, on which its moment is across the hinge.
+    /// With one hinge it stores less than a plate on all surfaces but one, on which its moment is
+    /// across the hinge.
     #[test]
     fn at_a_border_the_least_energy_counts() {
         let [a, b, c, below, ..] = star([[0.0; 2]; 6]);
@@ -366,7 +382,8 @@ mod tests {
         assert!((0.999..1.0 + 1e-12).contains(&most), "{most}");
     }
 
-    /// Six corners on a circle: no number is not one, and the triangle is some times as stiff as its hinges, not any.
+    /// Six corners on a circle: no number is not one, and the triangle is some times as stiff as
+    /// its hinges, not any.
     #[test]
     fn six_corners_on_a_circle_are_not_rigid() {
         let corner = |degrees: f64| {

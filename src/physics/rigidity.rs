@@ -1,28 +1,33 @@
-//! Prefactors of hinges, found from the mesh, so that cloth is as stiff as it should be bent in any direction.
+//! Prefactors of hinges, found from the mesh, so that cloth is as stiff as it should be bent in any
+//! direction.
 //!
-//! A hinge feels curvature in directions that its four corners give. Bent to a cylinder with curvature `κ` along
-//! the direction `m`, it stores `½ q (κ m·a m)²`, with `a = ½ Σ kᵢ pᵢ pᵢᵀ` from its weights `k` and unfolded
-//! corners `p`. One prefactor for all, `D/(A₁ + A₂)`, makes herringbone grids right along their axes and 1.75
-//! times too stiff at 45° to them.
+//! A hinge feels curvature in directions that its four corners give. Bent to a cylinder with
+//! curvature `κ` along the direction `m`, it stores `½ q (κ m·a m)²`, with `a = ½ Σ kᵢ pᵢ pᵢᵀ` from
+//! its weights `k` and unfolded corners `p`. One prefactor for all, `D/(A₁ + A₂)`, makes
+//! herringbone grids right along their axes and 1.75 times too stiff at 45° to them.
 //!
-//! Here the rigidity of a hinge follows a law, one for the whole cloth: a polynomial of second degree in `cos 2θ` and
-//! `sin 2θ`, with `θ` the angle between its edge and the warp, and linear in the slenderness of its triangles.
-//! Its ten coefficients are such that all hinges together come as near as they can to `½ D(m) κ²` per area in all
-//! directions `m`, in the sense of least squares of relative errors over sixteen directions, and among laws that
-//! come as near the one closest to a constant is taken. Hinges alike in angle and shape are thus alike in
-//! rigidity: were each its own, soft ones in series with stiff ones would make the same energy on cylinders, and
-//! let a strip bend at the soft ones. On herringbone grids the exact solution exists (a fourth for the diagonals), on
-//! irregular meshes the errors of directions are evened out; where all diagonals are parallel there is none, as
-//! no hinge there sees the other diagonal's curvature alone. There least squares buy stiffness along the diagonals with
-//! hinges along the axes that are too soft, and cloth hangs lower than with plain prefactors, of which each hinge has the
-//! rigidity across its edge. So both are compared by how far a load would bend cloth in all directions, and the plain ones
-//! are kept where they are nearer to the known. How stiff cloth comes out is handed back, for other
-//! elements to take the place of hinges (`bending_of_mesh`), or users to be warned.
+//! Here the rigidity of a hinge follows a law, one for the whole cloth: a polynomial of second
+//! degree in `cos 2θ` and `sin 2θ`, with `θ` the angle between its edge and the warp, and linear in
+//! the slenderness of its triangles. Its ten coefficients are such that all hinges together come as
+//! near as they can to `½ D(m) κ²` per area in all directions `m`, in the sense of least squares of
+//! relative errors over sixteen directions, and among laws that come as near the one closest to a
+//! constant is taken. Hinges alike in angle and shape are thus alike in rigidity: were each its
+//! own, soft ones in series with stiff ones would make the same energy on cylinders, and let a
+//! strip bend at the soft ones. On herringbone grids the exact solution exists (a fourth for the
+//! diagonals), on irregular meshes the errors of directions are evened out; where all diagonals are
+//! parallel there is none, as no hinge there sees the other diagonal's curvature alone. There least
+//! squares buy stiffness along the diagonals with hinges along the axes that are too soft, and
+//! cloth hangs lower than with plain prefactors, of which each hinge has the rigidity across its
+//! edge. So both are compared by how far a load would bend cloth in all directions, and the plain
+//! ones are kept where they are nearer to the known. How stiff cloth comes out is handed back, for
+//! other elements to take the place of hinges (`bending_of_mesh`), or users to be warned.
 //!
-//! Only what is around vertices inside counts: a border has no hinges, and needs none, for it is free of moments.
+//! Only what is around vertices inside counts: a border has no hinges, and needs none, for it is
+//! free of moments.
 //!
-//! `D(m)` is that of a woven sheet in the axes of warp and weft, `D₁ c⁴ + D₂ s⁴ + 2H c² s²`, with `H = √(D₁D₂)`
-//! unless the rigidity on the bias is given (Huber's rule, by which equal rigidities give an isotropic sheet).
+//! `D(m)` is that of a woven sheet in the axes of warp and weft, `D₁ c⁴ + D₂ s⁴ + 2H c² s²`, with
+//! `H = √(D₁D₂)` unless the rigidity on the bias is given (Huber's rule, by which equal rigidities
+//! give an isotropic sheet).
 
 use glam::{DMat3, DVec2, DVec3};
 
@@ -33,7 +38,8 @@ use crate::scene::Material;
 pub(super) struct Shape {
     /// In the model's numbering.
     pub(super) vertices: [u32; 4],
-    /// For the plain prefactor of rigidity 1, and with that what a curvature `κ₁₁`, `κ₂₂`, `κ₁₂` is felt by, in m.
+    /// For the plain prefactor of rigidity 1, and with that what a curvature `κ₁₁`, `κ₂₂`, `κ₁₂` is
+    /// felt by, in m.
     pub(super) weights: [f64; 4],
     pub(super) curved: DVec3,
     /// `(m·a m)²` in the sampled directions, for the plain prefactor of rigidity 1: `2E/κ²` in m².
@@ -49,13 +55,14 @@ pub(super) struct Shape {
 pub(super) struct Fit {
     /// The rigidity of each hinge in N m, in the place of the sheet's own.
     pub(super) rigidities: Vec<f64>,
-    /// Energies of cylinders along all directions over that of a plate; `None` where there is nothing to compare.
+    /// Energies of cylinders along all directions over that of a plate; `None` where there is
+    /// nothing to compare.
     pub(super) stiffness: Option<[f64; DIRECTIONS]>,
 }
 
 impl Shape {
-    /// From the weights of a hinge with rigidity 1 N m and its corners, unfolded, in axes of warp and weft: the
-    /// edge's ends, then those opposite.
+    /// From the weights of a hinge with rigidity 1 N m and its corners, unfolded, in axes of warp
+    /// and weft: the edge's ends, then those opposite.
     pub(super) fn new(vertices: [u32; 4], weights: [f64; 4], corners: [DVec2; 4]) -> Self {
         let felt = std::array::from_fn(|k| {
             let m = direction(k);
@@ -88,7 +95,8 @@ impl Shape {
     }
 }
 
-/// `q` of a curvature `κ₁₁`, `κ₂₂`, `κ₁₂` in `Σ kᵢ wᵢ = q·κ`, of the heights `w` that points have on a surface with that curvature.
+/// `q` of a curvature `κ₁₁`, `κ₂₂`, `κ₁₂` in `Σ kᵢ wᵢ = q·κ`, of the heights `w` that points have
+/// on a surface with that curvature.
 pub(super) fn felt_curvature(weights: [f64; 4], points: [DVec2; 4]) -> DVec3 {
     let of = |(p, weight): (DVec2, f64)| {
         DVec3::new(0.5 * p.x * p.x, 0.5 * p.y * p.y, p.x * p.y) * weight
@@ -126,7 +134,8 @@ pub(super) struct Known {
     pub(super) rigidity: f64,
 }
 
-/// The law whose rigidities come nearest to such shares of those `known`, in the sense of least squares of shares.
+/// The law whose rigidities come nearest to such shares of those `known`, in the sense of least
+/// squares of shares.
 pub(super) fn nearest_law(known: &[Known; DIRECTIONS], shares: &[f64; DIRECTIONS]) -> [f64; 3] {
     let (mut matrix, mut side) = (DMat3::ZERO, DVec3::ZERO);
     for (
@@ -154,7 +163,8 @@ fn crossed(material: &Material) -> f64 {
     )
 }
 
-/// Directions all around, and the rigidity in N m that counts as known there, which is `least` of the most at least. `None` if cloth resists no bending.
+/// Directions all around, and the rigidity in N m that counts as known there, which is `least` of
+/// the most at least. `None` if cloth resists no bending.
 pub(super) fn targets(material: &Material, least: f64) -> Option<[Known; DIRECTIONS]> {
     let known: [f64; DIRECTIONS] = std::array::from_fn(|k| along(material, direction(k)));
     let most = known.iter().copied().fold(0.0, f64::max);
@@ -165,8 +175,8 @@ pub(super) fn targets(material: &Material, least: f64) -> Option<[Known; DIRECTI
     (most > 0.0).then(|| std::array::from_fn(counted))
 }
 
-/// The law that is nearest to the material, or plain prefactors where these are nearer; `areas` of vertices in m², none of
-/// those at the border.
+/// The law that is nearest to the material, or plain prefactors where these are nearer; `areas` of
+/// vertices in m², none of those at the border.
 pub(super) fn fit(shapes: &[Shape], areas: &[Option<f64>], material: &Material) -> Fit {
     let target: [f64; DIRECTIONS] = std::array::from_fn(|k| along(material, direction(k)));
     let most = target.iter().copied().fold(0.0, f64::max);
@@ -189,7 +199,8 @@ pub(super) fn fit(shapes: &[Shape], areas: &[Option<f64>], material: &Material) 
         law.iter().zip(&shape.terms).map(|(c, term)| c * term).sum()
     };
     if area > 0.0 {
-        // Where the law is below the least rigidity, that counts; which these hinges are settles soon.
+        // Where the law is below the least rigidity, that counts; which these hinges are settles
+        // soon.
         let mut least = vec![false; shapes.len()];
         for _ in 0..ROUNDS {
             let mut rows = [[0.0; TERMS]; DIRECTIONS];

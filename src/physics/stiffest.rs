@@ -1,8 +1,10 @@
-//! How fast the stiffest motion of cloth is: what bounds the steps of integrators whose elasticity is explicit.
+//! How fast the stiffest motion of cloth is: what bounds the steps of integrators whose elasticity
+//! is explicit.
 //!
-//! The largest eigenvalue ω² of `M⁻¹ K`, with K the stiffness of membranes, hinges, plates, folds, shells and springs at rest, by power
-//! iterations on all cloths at once, which do not touch each other. What comes of them is below the eigenvalue, by some
-//! percent. Pins are left out, and tension, which makes cloth stiffer.
+//! The largest eigenvalue ω² of `M⁻¹ K`, with K the stiffness of membranes, hinges, plates, folds,
+//! shells and springs at rest, by power iterations on all cloths at once, which do not touch each
+//! other. What comes of them is below the eigenvalue, by some percent. Pins are left out, and
+//! tension, which makes cloth stiffer.
 
 use glam::DVec3;
 
@@ -162,7 +164,8 @@ const ITERATIONS: u32 = 40;
 mod tests {
     use super::super::tests::{grid, model_of};
 
-    /// No motion is faster, and a wave along the sheet that the mesh just carries is nearly as fast.
+    /// No motion is faster, and a wave along the sheet that the mesh just carries is nearly as
+    /// fast.
     #[test]
     fn the_stiffest_motion_crosses_a_cell_in_about_a_step() {
         let model = model_of(&grid(12, 0.5));

@@ -1,9 +1,10 @@
 //! Whether all ranks of a run were given the same: options, scene and meshes.
 //!
-//! Ranks that are to take different numbers of steps would wait for each other for ever; so before the first step each
-//! makes a list of named values, and they compare the digests of their lists. Where these differ, the lists travel, one of
-//! each kind, and every rank comes to the same error: what differs, and on which ranks. That the ranks run one
-//! program is known before ([`BuildIdentity`](crate::build_identity::BuildIdentity)).
+//! Ranks that are to take different numbers of steps would wait for each other for ever; so before
+//! the first step each makes a list of named values, and they compare the digests of their lists.
+//! Where these differ, the lists travel, one of each kind, and every rank comes to the same error:
+//! what differs, and on which ranks. That the ranks run one program is known before
+//! ([`BuildIdentity`](crate::build_identity::BuildIdentity)).
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -15,12 +16,13 @@ use weft_io::Show as _;
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank, name_ranks};
 use weft_runtime::wire;
 
-use super::{Audit, Resume, RunError, RunOptions, malformed};
+use super::error::malformed;
+use super::{Audit, Resume, RunError, RunOptions};
 use crate::step::World;
 
-/// So many kinds of lists are looked at; ranks with others are only said to differ.
+/// The most kinds of lists that are looked at; ranks with others are only said to differ.
 const MOST_KINDS: usize = 8;
-/// So many values are named.
+/// The most values that are named.
 const MOST_NAMED: usize = 3;
 /// Letters of a value that are shown.
 const SHOWN: usize = 120;
@@ -108,7 +110,7 @@ impl Differences {
         self.options
     }
 
-    /// Of lists, each with the ranks that have it in ascending order, those with the first rank first; and of ranks with other lists.
+    /// Compares lists, each with the ranks that have it in ascending order, those with the first rank first. `others` are ranks with further lists.
     fn of(lists: &[(Vec<Given>, Vec<u32>)], others: &[u32]) -> Self {
         let mut names: Vec<(Source, &str)> = Vec::new();
         let by_name: Vec<BTreeMap<&str, &str>> = lists
@@ -177,7 +179,8 @@ fn named(ranks: &[u32]) -> String {
     name_ranks(&ranks)
 }
 
-/// Makes sure that all ranks were given the same. Collective: the outcome is the same on all of them.
+/// Makes sure that all ranks were given the same. Collective: the outcome is the same on all of
+/// them.
 ///
 /// # Errors
 /// [`RunError::Differ`]: what they were given differently. Or messages failed.
@@ -208,8 +211,8 @@ pub fn compare(given: &[Given], comm: &mut dyn Comm) -> Result<(), RunError> {
     Err(Differences::of(&lists, &others).into())
 }
 
-/// What all ranks must have been told alike beside the scene. How many workers ranks have is part of it: the record
-/// has one number, and pictures are shared out by it.
+/// What all ranks must have been told alike beside the scene. How many workers ranks have is part
+/// of it: the record has one number, and pictures are shared out by it.
 pub(super) fn of_options(options: &RunOptions) -> Vec<Given> {
     let RunOptions {
         ranks,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use thiserror::Error;
 use weft_io::Show as _;
 use weft_runtime::ScopeError;
-use weft_runtime::comm::CommError;
 use weft_runtime::comm::threads::LaunchError;
+use weft_runtime::comm::{CommError, Rank};
 use weft_study::record::RecordError;
 use weft_study::shape::ShapeError;
 
@@ -109,4 +109,9 @@ impl RunError {
             _ => false,
         }
     }
+}
+
+/// Tells of a message of a rank that cannot be read.
+pub(super) fn malformed(from: Rank) -> impl Fn(String) -> CommError {
+    move |what| CommError::Malformed { from, what }
 }

@@ -1,7 +1,8 @@
 //! Whole steps on virtual ranks of a modelled machine: what a replay is held against.
 //!
-//! Everything is computed, every message is sent; only the clocks of the ranks are made by prices instead of the time that things take
-//! here. Same scene, same prices, same seed: same times, to the ns.
+//! Everything is computed, every message is sent; only the clocks of the ranks are made by prices
+//! instead of the time that things take here. Same scene, same prices, same seed: same times, to
+//! the ns.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use weft_runtime::comm::Comm;
 use weft_runtime::comm::virtual_time::{Computation, VirtualOptions, launch};
 use weft_study::replay::Machine;
 
-use super::{RunError, VIRTUAL_STACK};
+use super::RunError;
+use super::options::VIRTUAL_STACK;
 use crate::step::{PHASES, SavedState, Simulation, World};
 
 /// What a step took on a modelled machine.
@@ -21,18 +23,18 @@ use crate::step::{PHASES, SavedState, Simulation, World};
 pub struct ModelledStep {
     /// Its number, from 1.
     pub number: u64,
-    /// Of each phase, the slowest rank's time in ns.
+    /// The slowest rank's time in each phase in ns.
     pub phases: [u64; PHASES.len()],
     /// The whole step: the slowest rank's time in ns.
     pub whole: u64,
-    /// ns that collision tasks charged.
+    /// The time in ns that collision tasks charged.
     pub charged: u64,
     /// Tasks run, splits, tasks that moved.
     pub tasks: [u64; 3],
 }
 
-/// A record's prices as whole runs charge them: what else responds by the pass of corrections. In a record that is of whole steps, which
-/// took so many passes each.
+/// A record's prices as whole runs charge them: what else responds by the pass of corrections. In a
+/// record that is of whole steps, which took so many passes each.
 #[must_use]
 pub fn by_pass(prices: &Prices, passes: &[u32]) -> Prices {
     let all: u64 = passes.iter().copied().map(u64::from).sum();
@@ -47,7 +49,8 @@ pub fn by_pass(prices: &Prices, passes: &[u32]) -> Prices {
     }
 }
 
-/// Takes steps from a state or from time 0 on so many virtual ranks, at such prices ([`by_pass`]), and returns what those in `steps` took, in order.
+/// Takes steps from a state or from time 0 on so many virtual ranks, at such prices ([`by_pass`]),
+/// and returns what those in `steps` took, in order.
 ///
 /// # Errors
 /// What goes wrong in a step; more ranks than patches.
@@ -151,13 +154,14 @@ mod tests {
     use crate::run::{Begun, Driver, RECORD_FILE, RunOptions, Show, Stop, TraceSteps, run};
     use crate::scene::Scene;
 
-    /// A replay's collision phase takes what that of the whole run takes, within this share of it: whose contacts a part of a
-    /// top-level test finds is not in a record.
+    /// A replay's collision phase takes what that of the whole run takes, within this share of it:
+    /// whose contacts a part of a top-level test finds is not in a record.
     const COLLIDE: f64 = 0.05;
     /// And its whole steps: what strain limits add to impulses is not in a record.
     const STEP: f64 = 0.06;
 
-    /// Of one core of 2026, in ns. Measured ones differ from run to run, and with them who steals what.
+    /// The prices of one core of 2026, in ns. Measured ones differ from run to run, and with them who steals
+    /// what.
     const PRICES: Prices = Prices {
         cloth: TestPrices {
             volumes: 41.0,
@@ -238,7 +242,8 @@ mod tests {
         Scene::load(&path, &overrides).unwrap()
     }
 
-    /// The state some steps before these, in which ranks make three plans: what they did earlier no plan knows any more.
+    /// The state some steps before these, in which ranks make three plans: what they did earlier no
+    /// plan knows any more.
     fn some_steps_before(world: &World, steps: (u64, u64)) -> SavedState {
         const PLANNED: u64 = 24;
         let mut comm = Solo::new();
@@ -266,7 +271,8 @@ mod tests {
         for &ranks in many {
             for &policy in policies {
                 let (mut collide, mut whole) = ([0, 0], [0, 0]);
-                // A tenth of a step's collisions is chance in who steals what, which evens out over seeds. Two ranks have no choice.
+                // A tenth of a step's collisions is chance in who steals what, which evens out over
+                // seeds. Two ranks have no choice.
                 let seeds = if policy.steal && ranks > 2 { 4 } else { 1 };
                 for seed in 0..seeds {
                     let machine = machine(policy, seed);
@@ -290,7 +296,8 @@ mod tests {
                         assert_eq!(times.tests, step.counts().tests());
                         assert_eq!(times.contacts, step.counts().contacts);
                         if policy == Policy::STATIC {
-                            // Nothing is left to chance: the same tasks charge the same, but for rounding.
+                            // Nothing is left to chance: the same tasks charge the same, but for
+                            // rounding.
                             let off = times.charged.abs_diff(full.charged);
                             assert!(
                                 off <= full.tasks[0],
@@ -340,8 +347,9 @@ mod tests {
         agrees(&scene("quick"), (160, 175), &[1, 2, 4, 8], &policies);
     }
 
-    /// Nearly all tests are of four patches, which ranks share by forecasts that are some steps old: a napkin falls. Plans made of the
-    /// recorded steps themselves would be better than those of the run, and collisions 6 % too fast on as many ranks as there are patches.
+    /// Nearly all tests are of four patches, which ranks share by forecasts that are some steps
+    /// old: a napkin falls. Plans made of the recorded steps themselves would be better than those
+    /// of the run, and collisions 6 % too fast on as many ranks as there are patches.
     #[test]
     fn a_replay_agrees_where_forecasts_are_behind() {
         let policies = [Policy::FORECAST_STATIC];

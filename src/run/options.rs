@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weft_runtime::comm::virtual_time::Network;
 
-use super::{Resume, Stop, TraceSteps};
+use super::{Stop, TraceSteps};
 use crate::output::{RunDirectory, RunRecord};
 
 /// The way in which ranks talk to each other.
@@ -104,3 +104,19 @@ pub enum Show {
     /// Nothing.
     Nothing,
 }
+
+/// The state that a run goes on from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// The newest checkpoint in the output directory, which must be that of an earlier run.
+    Newest,
+    /// The newest checkpoint in the output directory, if there is one to go on from; else the run
+    /// starts.
+    Auto,
+    /// This checkpoint. Outputs in its own directory are continued, in another one they begin
+    /// there.
+    From(PathBuf),
+}
+
+/// The stack of a rank in virtual time in bytes; only the used part takes memory.
+pub(super) const VIRTUAL_STACK: usize = 4 << 20;

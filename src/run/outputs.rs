@@ -5,8 +5,9 @@ use std::sync::PoisonError;
 
 use weft_io::Printable;
 
+use super::result::Ended;
 use super::summary::{complete, partition_record, record, summarise};
-use super::{Ended, RunError, RunOptions, RunSummary, Show, resume, uneven};
+use super::{RunError, RunOptions, RunSummary, Show, resume, uneven};
 use crate::output::{Checkpoint, OutputError, RunDirectory, RunRecord};
 use crate::step::World;
 

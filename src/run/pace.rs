@@ -1,8 +1,9 @@
 //! What all ranks do after a step: whether to stop, whether to write a checkpoint or a frame.
 //!
-//! Clocks and signals differ between ranks, and a checkpoint is collective: so rank 0 decides, and others say if they have been asked to stop.
-//! What is decided does not touch the trajectory. Several ranks hear of it within the step ([`Simulation::say`]), and so
-//! it is decided before that begins: if they told each other afterwards, all would wait for it after every step.
+//! Clocks and signals differ between ranks, and a checkpoint is collective: so rank 0 decides, and
+//! others say if they have been asked to stop. What is decided does not touch the trajectory.
+//! Several ranks hear of it within the step ([`Simulation::say`]), and so it is decided before that
+//! begins: if they told each other afterwards, all would wait for it after every step.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ pub(super) struct Decision {
 }
 
 impl Decision {
-    /// Of what rank 0 has decided and others have been asked: after the last step nobody stops early.
+    /// Judges what rank 0 has decided and others have been asked: after the last step nobody stops early.
     pub(super) fn of_all(said: &[Self], is_last: bool) -> Self {
         let [decided, others @ ..] = said else {
             return Self::default();
@@ -37,8 +38,8 @@ impl Decision {
         }
     }
 
-    /// Who stops early is in a hurry, and the frame is not lost: it is due when the run goes on. And they want to go on later,
-    /// whatever the scene says of checkpoints.
+    /// A run that stops early is in a hurry, and the frame is not lost: it is due when the run goes on.
+    /// And they want to go on later, whatever the scene says of checkpoints.
     fn stopping(cause: Cause) -> Self {
         Self {
             stop: Some(cause),
@@ -48,7 +49,7 @@ impl Decision {
     }
 }
 
-/// What is known of the end of a step before it begins.
+/// The end of a step as it is known before the step begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
     pub(super) is_last: bool,

@@ -12,7 +12,7 @@ use weft_study::warm_up::WARM_UP_STEPS;
 use super::RunError;
 use super::pace::Decision;
 use super::profile::{Profile, header};
-use super::tracing::TraceSteps;
+use super::trace_steps::TraceSteps;
 use crate::output::RunDirectory;
 use crate::scene::Scene;
 use crate::step::{Simulation, StepReport, World};

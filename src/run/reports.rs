@@ -1,14 +1,17 @@
-//! What ranks report of their steps, on its way to rank 0, which has a line of the history for each.
+//! What ranks report of their steps, on its way to rank 0, which has a line of the history for
+//! each.
 //!
-//! Rank 0 takes the reports of a step when the next one is over: then they are there, and nobody has waited for anybody. Only where more is to
-//! be written, or nothing follows, are they waited for.
+//! Rank 0 takes the reports of a step when the next one is over: then they are there, and nobody
+//! has waited for anybody. Only where more is to be written, or nothing follows, are they waited
+//! for.
 
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::{Comm, CommError, Rank, Tag};
 use weft_runtime::wire;
 
+use super::RunError;
+use super::error::malformed;
 use super::writer::{Seen, Writer};
-use super::{RunError, malformed};
 use crate::step::{Breach, StepReport, Strains};
 
 const TAG: Tag = Tag(0x40);
@@ -27,7 +30,8 @@ pub(super) struct RankStep {
 pub(super) struct Reports(Option<(Seen, RankStep)>);
 
 impl Reports {
-    /// Reports a step; rank 0, which has [taken](Self::take) those of the step before, says what it has seen.
+    /// Reports a step; rank 0, which has [taken](Self::take) those of the step before, says what it
+    /// has seen.
     pub(super) fn send(
         &mut self,
         comm: &mut dyn Comm,

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weft_runtime::ScopeReport;
 
-use super::summary::UNCROSS_BODIES;
 use super::timers::OUTPUTS;
-use super::{Audit, Cause, Cuts, RunOptions, TraceSummary};
+use super::tracing::{TraceSummary, Traces};
+use super::{Audit, Cause, Cuts, RunOptions};
 use crate::diagnostics::{Balance, PhaseTable};
 use crate::output::{FrameAudit, HistoryMark, RankRecord, StateHash};
 use crate::step::{PHASES, Stops};
@@ -111,4 +111,16 @@ pub(super) struct Last {
     pub(super) beyond_limit: f64,
     /// An account of how strain came to be beyond a limit.
     pub(super) breach: Option<String>,
+}
+
+/// The advice where cloth crosses bodies.
+pub(super) const UNCROSS_BODIES: &str = "take a shorter time.step, cloth whose edges are no longer than those of the body's triangles, or more room between bodies";
+
+/// The results that rank 0 has in the end; others have none.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// The totals of all ranks.
+    pub(super) ranks: Vec<RankTotals>,
+    /// The traces that they recorded, if they were to.
+    pub(super) traces: Option<Traces>,
 }

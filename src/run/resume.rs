@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use weft_io::Show as _;
 
-use super::{RunError, RunOptions};
+use super::{Resume, RunError, RunOptions};
 use crate::build_identity::BuildIdentity;
 use crate::output::checkpoint::Header;
 use crate::output::{
@@ -18,18 +18,6 @@ use crate::output::{
 };
 use crate::scene::Scene;
 use crate::step::World;
-
-/// What a run goes on from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Resume {
-    /// The newest checkpoint in the output directory, which must be that of an earlier run.
-    Newest,
-    /// The newest checkpoint in the output directory, if there is one to go on from; else the run
-    /// starts.
-    Auto,
-    /// This checkpoint. Outputs in its own directory are continued, in another one they begin there.
-    From(PathBuf),
-}
 
 /// The directory of a run's outputs, taken for this run.
 pub(super) struct Opened {
@@ -185,7 +173,7 @@ fn other_build(found: &Found) -> Option<String> {
 
 /// Which files of frames before a step are gone, in words.
 fn missing(directory: &RunDirectory, step: u64) -> Option<String> {
-    /// So many are named.
+    /// The most files that are named.
     const NAMED: usize = 4;
     let is_due = |name: &String| match step_of_frame(name) {
         Some(of) => of < step,

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use signal_hook::low_level::signal_name;
 
-/// Asks a run to stop after its step, several ranks at the latest after the next one, with a checkpoint. Clones ask the same run.
+/// Asks a run to stop after its step, several ranks at the latest after the next one, with a
+/// checkpoint. Clones ask the same run.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     /// The number of the signal that asks; 0 while none does.
@@ -17,7 +18,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// One that also asks before `deadline`: when the longest step so far would no longer end in time, on several ranks two of them.
+    /// One that also asks before `deadline`: when the longest step so far would no longer end in
+    /// time, on several ranks two of them.
     #[must_use]
     pub fn before(deadline: Option<Instant>) -> Self {
         Self {
@@ -41,7 +43,8 @@ impl Stop {
         }
     }
 
-    /// Why to stop, as this process sees it, if what is taken before it can stop takes up to `step`.
+    /// Why to stop, as this process sees it, if what is taken before it can stop takes up to
+    /// `step`.
     pub(super) fn asked(&self, now: Instant, step: Duration) -> Option<Cause> {
         self.cause().or_else(|| {
             let left = self.deadline?.saturating_duration_since(now);

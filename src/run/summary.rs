@@ -8,9 +8,11 @@ use weft_partition::{Ownership, Quality};
 use weft_runtime::ScopeReport;
 use weft_runtime::wire::hex;
 
+use super::outputs::Start;
+use super::result::{Last, RankTotals, UNCROSS_BODIES};
 use super::resume::{changed, trajectory};
 use super::timers::OUTPUTS;
-use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
+use super::{RunError, RunOptions, RunSummary, TraceSummary};
 use crate::diagnostics::{Balance, Phase, PhaseTable};
 use crate::output::{
     BodyRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
@@ -21,8 +23,6 @@ use crate::step::{PHASES, StepError, World};
 
 /// Optional parts that were built in.
 pub const FEATURES: &[&str] = if cfg!(feature = "mpi") { &["mpi"] } else { &[] };
-/// What may keep cloth from crossing bodies.
-pub(super) const UNCROSS_BODIES: &str = "take a shorter time.step, cloth whose edges are no longer than those of the body's triangles, or more room between bodies";
 /// Strain beyond the limit that is warned of.
 pub(super) const STRAIN_SLACK: f64 = 0.02;
 
@@ -155,8 +155,9 @@ pub(super) fn summarise(
     }
 }
 
-/// Time of a rank's steps in which it was at work: all of its phases, but for waits for messages and, while tasks are shared,
-/// what its workers are without one, unless it puts contacts in order then.
+/// Time of a rank's steps in which it was at work: all of its phases, but for waits for messages
+/// and, while tasks are shared, what its workers are without one, unless it puts contacts in order
+/// then.
 fn useful(totals: &RankTotals, workers: usize) -> Duration {
     let phases: Duration = totals.times.iter().sum();
     let idle = totals
@@ -351,10 +352,12 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cuts, Stops};
+    use super::super::Cuts;
     use super::*;
+    use crate::step::Stops;
 
-    /// Two workers, in tasks for 3 s and 1 s of a scope of 4 s, are at work for half of it; what was made ready before is work too.
+    /// Two workers, in tasks for 3 s and 1 s of a scope of 4 s, are at work for half of it; what
+    /// was made ready before is work too.
     #[test]
     fn waits_for_messages_and_for_tasks_are_not_useful_and_all_else_is() {
         let s = Duration::from_secs;

@@ -7,8 +7,6 @@
 //! are compared at the start and at the end. Ranks may run on hosts that share no files, so at the
 //! end rank 0 gathers all and writes it: to each rank a file, by its own clock, and the merged one.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +20,7 @@ use weft_runtime::trace::{
 };
 use weft_runtime::wire;
 
-use super::{RunError, RunOptions, waits};
+use super::{RunError, RunOptions, TraceSteps, waits};
 use crate::output::{
     OutputError, RunDirectory, RunRecord, this_host, write_rank_trace, write_trace,
 };
@@ -32,84 +30,6 @@ use crate::step::{COUNTERS, PHASES, STEP, Simulation, StepError, StepReport, exc
 const ROOM: usize = 1 << 18;
 /// The most events of all ranks: rank 0 holds them at the end, and a viewer has to.
 const ROOM_IN_ALL: usize = 1 << 22;
-
-/// Which steps are traced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceSteps {
-    /// The first, counted from 1.
-    from: u64,
-    /// The last.
-    to: u64,
-}
-
-impl TraceSteps {
-    /// All steps.
-    pub const ALL: Self = Self {
-        from: 1,
-        to: u64::MAX,
-    };
-
-    /// These, both included.
-    #[must_use]
-    pub fn between(from: u64, to: u64) -> Self {
-        Self { from, to }
-    }
-
-    /// The first.
-    #[must_use]
-    pub fn from(&self) -> u64 {
-        self.from
-    }
-
-    /// The last; `u64::MAX` if it is that of the run.
-    #[must_use]
-    pub fn to(&self) -> u64 {
-        self.to
-    }
-
-    /// Whether a step is among them.
-    #[must_use]
-    pub fn contains(&self, step: u64) -> bool {
-        (self.from..=self.to).contains(&step)
-    }
-}
-
-/// Why some text says nothing about steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("wants steps, counted from 1: FROM..TO (both count), FROM.., ..TO, or one number")]
-pub struct NoSteps;
-
-impl FromStr for TraceSteps {
-    type Err = NoSteps;
-
-    fn from_str(text: &str) -> Result<Self, NoSteps> {
-        let number = |text: &str, default: u64| match text.trim() {
-            "" => Ok(default),
-            digits => digits.parse().map_err(|_| NoSteps),
-        };
-        let (from, to) = match text.split_once("..") {
-            Some((from, to)) => (number(from, 1)?, number(to, u64::MAX)?),
-            None => {
-                let step = number(text, 0)?;
-                (step, step)
-            }
-        };
-        if from == 0 || to < from {
-            return Err(NoSteps);
-        }
-        Ok(Self { from, to })
-    }
-}
-
-impl fmt::Display for TraceSteps {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self { from, to } if from == to => write!(f, "{from}"),
-            Self { from, to: u64::MAX } => write!(f, "{from}.."),
-            Self { from, to } => write!(f, "{from}..{to}"),
-        }
-    }
-}
 
 /// The outcome of tracing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -325,7 +245,7 @@ impl Tracer {
         };
         let mut timelines: Vec<Timeline> = Vec::with_capacity(encoded.len());
         for (rank, bytes) in (0..).map(Rank).zip(&encoded) {
-            timelines.push(wire::decode(bytes).map_err(super::malformed(rank))?);
+            timelines.push(wire::decode(bytes).map_err(super::error::malformed(rank))?);
         }
         timelines.iter_mut().for_each(Timeline::align);
         let summary = summary(&timelines, comm.has_threads());
@@ -492,26 +412,6 @@ mod listening;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn steps_are_read_and_nonsense_is_refused() {
-        let steps = |text: &str| text.parse::<TraceSteps>();
-        assert_eq!(steps("1.."), Ok(TraceSteps::ALL));
-        assert_eq!(steps(".."), Ok(TraceSteps::ALL));
-        let some = steps("100..110").unwrap();
-        assert!(some.contains(100) && some.contains(110));
-        assert!(!some.contains(99) && !some.contains(111));
-        assert_eq!(steps("7"), steps("7..7"));
-        assert_eq!(steps("..3"), steps("1..3"));
-        for text in [
-            "", "0", "0..3", "5..4", "-1..3", "a..b", "1..2..3", "1...3", "1,2", "0..",
-        ] {
-            assert_eq!(steps(text), Err(NoSteps), "{text}");
-        }
-        for text in ["7", "100..110", "3.."] {
-            assert_eq!(steps(text).unwrap().to_string(), text);
-        }
-    }
 
     #[test]
     fn every_phase_and_wait_has_a_kind_of_its_own() {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use glam::DVec3;
 
+use super::outputs::Start;
 use super::reports::RankStep;
-use super::{Last, RunOptions, Show, Start};
+use super::result::Last;
+use super::{RunOptions, Show};
 use crate::build_identity::BuildIdentity;
 use crate::collide::audit::Skin;
 use crate::mesh::TriMesh;

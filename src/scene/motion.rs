@@ -1,8 +1,8 @@
 //! The scripted motion of a body or a pin: keyframes, as a scene gives them.
 //!
 //! In: the table `motion` of one. Out: a [`Motion`] whose times ascend and whose turns are slow
-//! enough to be followed in steps. [`crate::collide::bodies::body_motion`] tells where it is at a time. All
-//! that is said of bodies here holds for pins.
+//! enough to be followed in steps. [`crate::collide::bodies::body_motion`] tells where it is at a
+//! time. All that is said of bodies here holds for pins.
 
 use std::f64::consts::{PI, TAU};
 

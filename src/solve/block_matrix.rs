@@ -327,7 +327,8 @@ impl BlockMatrix {
         numbers.for_each(|number| *number *= factor);
     }
 
-    /// Visits the entries of an owned row (local index) as blocks, with their columns as global numbers.
+    /// Visits the entries of an owned row (local index) as blocks, with their columns as global
+    /// numbers.
     pub(super) fn for_each_in_row(&self, row: usize, mut visit: impl FnMut(u32, DMat3)) {
         let (at, columns) = self.pattern.block_columns(row);
         for (slot, &column) in at.zip(columns) {
@@ -371,7 +372,8 @@ impl BlockMatrix {
         }
     }
 
-    /// The entries of runs of rows that follow each other from the first row on, to be filled at the same time.
+    /// The entries of runs of rows that follow each other from the first row on, to be filled at
+    /// the same time.
     ///
     /// # Panics
     /// If the runs do not, or there are fewer rows.
@@ -561,8 +563,8 @@ pub(super) struct Entries<'m, T = f64> {
 }
 
 impl<T: Stored> Entries<'_, T> {
-    /// The product of some blocks and some scalars of a row with `x`, whose first entry is that of column `first`, in
-    /// the order of their columns.
+    /// The product of some blocks and some scalars of a row with `x`, whose first entry is that of
+    /// column `first`, in the order of their columns.
     #[inline(always)]
     pub(super) fn row_part(
         &self,
@@ -685,7 +687,8 @@ impl MatrixRows<'_> {
         }
     }
 
-    /// All blocks by columns, and all scalars, in the order of the pattern: for loops that write every one.
+    /// All blocks by columns, and all scalars, in the order of the pattern: for loops that write
+    /// every one.
     #[inline]
     pub(crate) fn numbers_mut(&mut self) -> (&mut [[f64; 9]], &mut [f64]) {
         (self.blocks.as_chunks_mut().0, self.scalars)
@@ -721,7 +724,8 @@ fn as_u32(count: usize) -> Result<u32, PatternError> {
     u32::try_from(count).map_err(|_| PatternError::TooLarge { entries: count })
 }
 
-/// How many bytes ahead blocks are asked for: by themselves processors look ahead less far, and not across pages of 4 KiB.
+/// How many bytes ahead blocks are asked for: by themselves processors look ahead less far, and not
+/// across pages of 4 KiB.
 pub(super) const AHEAD: usize = 4096;
 
 /// Numbers read beyond the last block.

@@ -4,20 +4,23 @@
 //! [`Filter`] gives the
 //! projection S and the prescribed z [BW98 §5]. It is the method of conjugate gradients on S A S,
 //! preconditioned ([`Preconditioner`]), in the form that \[AB03\] shows to converge: S is applied
-//! as a projection, and progress is measured against S (b − A z), which no warm start (`start`) changes. What went wrong is
-//! found out in `faults`.
+//! as a projection, and progress is measured against S (b − A z), which no warm start (`start`)
+//! changes. What went wrong is found out in `faults`.
 //!
-//! An iteration has one round of messages: with the product w = S A p travel p·w, r·M r and w·M w, and what a coarse level of the
-//! preconditioner M needs to know of w. From these the step is known and the direction after it, the latter by predicting what
-//! r·M r will be (`scalars`). The residual comes from a recurrence, which is not taken at its
-//! word. When that prediction says that a step has led to the end, no further direction is multiplied: the residual is computed from Δv, and only that
-//! one counts. If it is too large still, the iteration starts again from there. So directions may be multiplied with a matrix
-//! that is nearly A (`symmetric_copy`), and what the coarse level knows of their products may be rounded: A itself gives the residual at the start and
-//! at the end, and all products after a residual that was found too large. The product for it
+//! An iteration has one round of messages: with the product w = S A p travel p·w, r·M r and w·M w,
+//! and what a coarse level of the preconditioner M needs to know of w. From these the step is known
+//! and the direction after it, the latter by predicting what r·M r will be (`scalars`). The
+//! residual comes from a recurrence, which is not taken at its word. When that prediction says that
+//! a step has led to the end, no further direction is multiplied: the residual is computed from Δv,
+//! and only that one counts. If it is too large still, the iteration starts again from there. So
+//! directions may be multiplied with a matrix that is nearly A (`symmetric_copy`), and what the
+//! coarse level knows of their products may be rounded: A itself gives the residual at the start
+//! and at the end, and all products after a residual that was found too large. The product for it
 //! is not lost, it is the force that the constraints exert ([`ModifiedCg::constraint_force`]).
 //!
-//! Large systems are limited by the bytes of vectors as much as by those of the matrix. There are four, x, r, p and w: of M r and M w only
-//! sums are wanted, and they are made where r and w are in the cache anyway (`step`).
+//! Large systems are limited by the bytes of vectors as much as by those of the matrix. There are
+//! four, x, r, p and w: of M r and M w only sums are wanted, and they are made where r and w are in
+//! the cache anyway (`step`).
 //!
 //! Interior rows are multiplied while the halo is under way. No sum depends on ownership
 //! ([`Reduction`]), no row on where it is ([`super::block_matrix`]): the same bits come out on any
@@ -98,7 +101,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// Whether the residual is to be computed from x: it is small enough by all that is known, or nothing more is allowed.
+    /// Whether the residual is to be computed from x: it is small enough by all that is known, or
+    /// nothing more is allowed.
     fn is_enough(&self, tolerance: &Tolerance) -> bool {
         self.expected <= AIM * self.allowed || self.iterations == tolerance.max_iterations
     }
@@ -114,8 +118,8 @@ enum Check {
 impl ModifiedCg {
     /// The solver of the rank whose plan this is.
     ///
-    /// `preconditioner` is of the same kind on every rank. `tag` must be used for nothing else while
-    /// a solve runs.
+    /// `preconditioner` is of the same kind on every rank. `tag` must be used for nothing else
+    /// while a solve runs.
     ///
     /// # Panics
     /// If plan, tree and ownership are not of one partition.
@@ -162,9 +166,9 @@ impl ModifiedCg {
         self
     }
 
-    /// Chooses whether directions are multiplied with a symmetric single-precision copy of the matrix or
-    /// with the matrix itself; otherwise the size of the mesh decides. Both keep to the tolerance, but
-    /// stop at other solutions within it.
+    /// Chooses whether directions are multiplied with a symmetric single-precision copy of the
+    /// matrix or with the matrix itself; otherwise the size of the mesh decides. Both keep to the
+    /// tolerance, but stop at other solutions within it.
     ///
     /// # Panics
     /// A solve with the copy does, if a patch has more than 65,536 vertices.
@@ -174,7 +178,8 @@ impl ModifiedCg {
         self
     }
 
-    /// How many bytes of matrix the product of an iteration reads, values and columns and row starts, once this matrix was solved with.
+    /// How many bytes of matrix the product of an iteration reads, values and columns and row
+    /// starts, once this matrix was solved with.
     #[must_use]
     pub fn product_bytes(&self, matrix: &BlockMatrix) -> usize {
         self.copy
@@ -188,7 +193,8 @@ impl ModifiedCg {
         self.reduction.shares()
     }
 
-    /// From now on charges so many units for each solve and for each product: for virtual ranks whose computation is modelled.
+    /// From now on charges so many units for each solve and for each product: for virtual ranks
+    /// whose computation is modelled.
     pub fn charge(&mut self, solve: u64, product: u64) {
         self.solve_cost = solve;
         self.product_cost = product;
@@ -200,8 +206,9 @@ impl ModifiedCg {
         self.preconditioner.coarse_share()
     }
 
-    /// Between solves: of the coarse level of the preconditioner, if it has one, the blocks of its matrix, and how long factoring it
-    /// and solving with it take, by this clock. That is what does not become less with more ranks.
+    /// Between solves: of the coarse level of the preconditioner, if it has one, the blocks of its
+    /// matrix, and how long factoring it and solving with it take, by this clock. That is what does
+    /// not become less with more ranks.
     pub fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<(usize, [Duration; 2])> {
         self.preconditioner.time_coarse(clock)
     }
@@ -225,7 +232,8 @@ impl ModifiedCg {
         self.solve_after(comm, system, tolerance, None, x)
     }
 
-    /// The same for a system that follows others: besides `x`, `earlier` says along what to start, if there is such a vector. Collective.
+    /// The same for a system that follows others: besides `x`, `earlier` says along what to start,
+    /// if there is such a vector. Collective.
     ///
     /// # Errors
     /// As [`ModifiedCg::solve`].
@@ -321,7 +329,8 @@ impl ModifiedCg {
         }
     }
 
-    /// Gives up after as many iterations as are allowed, the residual of which was just computed. Collective.
+    /// Gives up after as many iterations as are allowed, the residual of which was just computed.
+    /// Collective.
     fn check_iterations(
         &self,
         comm: &mut dyn Comm,
@@ -445,8 +454,9 @@ impl ModifiedCg {
         Ok(Check::GoOn)
     }
 
-    /// r·M r for a residual that no recurrence led to, and sums over all patches of what else `others` finds of a patch, in the places
-    /// behind the first. What the coarse level knows of r travels with these. Collective.
+    /// r·M r for a residual that no recurrence led to, and sums over all patches of what else
+    /// `others` finds of a patch, in the places behind the first. What the coarse level knows of r
+    /// travels with these. Collective.
     fn measure_residual<const K: usize>(
         &mut self,
         comm: &mut dyn Comm,
@@ -486,7 +496,8 @@ impl ModifiedCg {
         });
     }
 
-    /// w = S A p, r·M r, p·w and the local part of w·M w; what the coarse level knows of w travels with these. Collective.
+    /// w = S A p, r·M r, p·w and the local part of w·M w; what the coarse level knows of w travels
+    /// with these. Collective.
     fn multiply_direction(
         &mut self,
         comm: &mut dyn Comm,
@@ -505,8 +516,8 @@ impl ModifiedCg {
         self.reduction.sum_leaves(comm, carried, &self.leaves)
     }
 
-    /// w = A p, or nearly, if `rounded`; interior rows while the halo of p is under way. For a direction w = S A p, and of patches p·w
-    /// and what can be had of w·M w too. Collective.
+    /// w = A p, or nearly, if `rounded`; interior rows while the halo of p is under way. For a
+    /// direction w = S A p, and of patches p·w and what can be had of w·M w too. Collective.
     fn multiply(
         &mut self,
         comm: &mut dyn Comm,
@@ -568,7 +579,8 @@ impl ModifiedCg {
     }
 }
 
-/// Projects the part of a vector that is of some rows; the constrained rows are given in ascending order.
+/// Projects the part of a vector that is of some rows; the constrained rows are given in ascending
+/// order.
 fn project(filter: &Filter, constrained: &[u32], rows: &Range<usize>, of_rows: &mut [DVec3]) {
     let before = constrained.partition_point(|&row| (row as usize) < rows.start);
     for row in constrained[before..].iter().map(|&row| row as usize) {

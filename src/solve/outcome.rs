@@ -1,6 +1,7 @@
 //! What a solve is given and what it answers: system, tolerance, outcome, errors.
 //!
-//! Tolerances and answers are the same on every rank, to the bit. Who solves: [`super::ModifiedCg`].
+//! Tolerances and answers are the same on every rank, to the bit. Who solves:
+//! [`super::ModifiedCg`].
 
 use std::fmt;
 
@@ -27,12 +28,12 @@ pub struct System<'a> {
 /// When a solve is good enough. The same on every rank.
 ///
 /// Residuals are measured in the norm of the [preconditioner](super::Preconditioner), √(r·M r),
-/// whose unit is √J. M stands for A⁻¹, and if it were A⁻¹ this would be the energy norm of the error
-/// in Δv. With block-Jacobi it is the velocity change that each vertex would make on its own,
+/// whose unit is √J. M stands for A⁻¹, and if it were A⁻¹ this would be the energy norm of the
+/// error in Δv. With block-Jacobi it is the velocity change that each vertex would make on its own,
 /// weighted by mass, so that neither the fineness of a mesh nor a heavy cloth beside a light one
 /// distorts it, but what many vertices have wrong together counts little. The stronger the
-/// preconditioner, the nearer to the error: the multilevel one also counts what groups and aggregates have wrong
-/// as a whole, and the same tolerance asks more of it.
+/// preconditioner, the nearer to the error: the multilevel one also counts what groups and
+/// aggregates have wrong as a whole, and the same tolerance asks more of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Residual, as a share of that of Δv = z: what the constraints alone leave.

@@ -1,7 +1,8 @@
 //! Symmetric Gauss-Seidel within each patch, the stronger of the local preconditioners.
 //!
-//! Of the rows of a patch only the columns in the same patch are taken, as if patches did not touch.
-//! One sweep goes forward over the rows and one backward, with the filtered inverse blocks P of
+//! Of the rows of a patch only the columns in the same patch are taken, as if patches did not
+//! touch. One sweep goes forward over the rows and one backward, with the filtered inverse blocks P
+//! of
 //! [`BlockJacobi`]:
 //!
 //! ```text
@@ -14,8 +15,8 @@
 //! order, so that both sums are over ranges of a row. Patches depend on the mesh alone, and so do
 //! the bits of u.
 //!
-//! Sweeps are as expensive as a product with the matrix. The conjugate gradients ask for them once an iteration, for a
-//! product w, and M r then follows as r does ([`Sweeps`]).
+//! Sweeps are as expensive as a product with the matrix. The conjugate gradients ask for them once
+//! an iteration, for a product w, and M r then follows as r does ([`Sweeps`]).
 
 use std::ops::Range;
 

@@ -1,19 +1,22 @@
 //! What the conjugate gradients are preconditioned with: a local level, and perhaps a coarse one.
 //!
-//! Local is [`BlockJacobi`](super::BlockJacobi) or, stronger, symmetric Gauss-Seidel within patches. Both know only what
-//! is near, and need iterations in proportion to the vertices along a side. With rigid motions of groups
-//! of vertices added, G, and of aggregates of those, P, the number grows much less:
+//! Local is [`BlockJacobi`](super::BlockJacobi) or, stronger, symmetric Gauss-Seidel within
+//! patches. Both know only what is near, and need iterations in proportion to the vertices along a
+//! side. With rigid motions of groups of vertices added, G, and of aggregates of those, P, the
+//! number grows much less:
 //!
 //! ```text
 //! u = M r + G D⁻¹ Gᵀ r + P (Pᵀ A P)⁺ Pᵀ r
 //! ```
 //!
-//! All of them are symmetric and positive where A is, and depend on mesh, positions and constraints alone: the same bits on any
-//! number of ranks. What they answer is to be projected onto the free directions.
+//! All of them are symmetric and positive where A is, and depend on mesh, positions and constraints
+//! alone: the same bits on any number of ranks. What they answer is to be projected onto the free
+//! directions.
 //!
-//! The conjugate gradients ask for w·M w of a product w, and, with r −= α w, for M r. Inverted blocks are applied to what
-//! is at hand, which costs no bytes but theirs. What is expensive, sweeps and the coarse solve, is done once an iteration, for
-//! w, and its part of M r follows as r does.
+//! The conjugate gradients ask for w·M w of a product w, and, with r −= α w, for M r. Inverted
+//! blocks are applied to what is at hand, which costs no bytes but theirs. What is expensive,
+//! sweeps and the coarse solve, is done once an iteration, for w, and its part of M r follows as r
+//! does.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -41,7 +44,8 @@ pub enum Smoother {
     PatchSsor,
 }
 
-/// The levels above: rigid motions of groups, each for itself, and a direct solve for those of aggregates.
+/// The levels above: rigid motions of groups, each for itself, and a direct solve for those of
+/// aggregates.
 #[derive(Clone, Copy, Debug)]
 pub struct Multilevel<'a> {
     /// The patches, cut further, and these into groups.
@@ -50,8 +54,8 @@ pub struct Multilevel<'a> {
     pub graph: &'a Graph,
 }
 
-/// How patches are cut into aggregates for solves to this relative tolerance. Tight ones take many iterations, for which the larger factor of
-/// smaller aggregates pays.
+/// How patches are cut into aggregates for solves to this relative tolerance. Tight ones take many
+/// iterations, for which the larger factor of smaller aggregates pays.
 #[must_use]
 pub fn aggregate_options(tolerance: f64) -> AggregateOptions {
     /// A large sheet takes some fifty iterations to it.
@@ -138,10 +142,11 @@ impl Preconditioner {
         self.entries
     }
 
-    /// Readies the preconditioner for a system, but for what [`Preconditioner::finish_factor`] does. Collective.
+    /// Readies the preconditioner for a system, but for what [`Preconditioner::finish_factor`]
+    /// does. Collective.
     ///
-    /// Answers the first row (local index) whose diagonal block is not positive definite in its free
-    /// directions.
+    /// Answers the first row (local index) whose diagonal block is not positive definite in its
+    /// free directions.
     pub(super) fn begin_factor(
         &mut self,
         comm: &mut dyn Comm,
@@ -165,14 +170,16 @@ impl Preconditioner {
         Ok(bad)
     }
 
-    /// Readies what had to come from other ranks first. Collective; to be called before anything is restricted.
+    /// Readies what had to come from other ranks first. Collective; to be called before anything is
+    /// restricted.
     pub(super) fn finish_factor(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
         self.coarse
             .as_mut()
             .map_or(Ok(()), |coarse| coarse.finish_factor(comm))
     }
 
-    /// Of the coarse level, if there is one: blocks of its matrix, and how long what every rank does for itself takes, see
+    /// Of the coarse level, if there is one: blocks of its matrix, and how long what every rank
+    /// does for itself takes, see
     /// [`CoarseSpace::time`].
     pub(super) fn time_coarse(
         &mut self,
@@ -187,8 +194,8 @@ impl Preconditioner {
         self.coarse.as_ref().map_or(1.0, CoarseSpace::solve_share)
     }
 
-    /// Begins anew, with a residual that was computed and not updated; r is projected. What else M r takes is [restricted](Self::restrict)
-    /// and [solved for](Self::solve_residual).
+    /// Begins anew, with a residual that was computed and not updated; r is projected. What else M
+    /// r takes is [restricted](Self::restrict) and [solved for](Self::solve_residual).
     pub(super) fn restart(
         &mut self,
         system: &System<'_>,
@@ -208,7 +215,8 @@ impl Preconditioner {
         }
     }
 
-    /// The part of r·M r that is not local, the same on all ranks, once the restricted residual has travelled.
+    /// The part of r·M r that is not local, the same on all ranks, once the restricted residual has
+    /// travelled.
     pub(super) fn solve_residual(&mut self) -> f64 {
         self.coarse
             .as_mut()
@@ -233,8 +241,9 @@ impl Preconditioner {
         system.filter.project(u);
     }
 
-    /// What is to travel with the scalar products, for a projected product w or residual; rounded to f32, if `short`. The groups' part of the vector's
-    /// product with M of itself is `told` of every patch.
+    /// What is to travel with the scalar products, for a projected product w or residual; rounded
+    /// to f32, if `short`. The groups' part of the vector's product with M of itself is `told` of
+    /// every patch.
     pub(super) fn restrict<T>(
         &mut self,
         vector: &[DVec3],
@@ -247,7 +256,8 @@ impl Preconditioner {
             .map(|coarse| coarse.restrict(vector, (shares, short), of_patches, told))
     }
 
-    /// w·p of a patch, which the vectors are of, and the local part of w·M w, if that is best asked for while w is in the cache.
+    /// w·p of a patch, which the vectors are of, and the local part of w·M w, if that is best asked
+    /// for while w is in the cache.
     pub(super) fn energies(&self, patch: Range<usize>, w: &[DVec3], p: &[DVec3]) -> [f64; 2] {
         match &self.local {
             Local::Blocks(blocks) => blocks.energies(patch, w, p),
@@ -255,7 +265,8 @@ impl Preconditioner {
         }
     }
 
-    /// Adds the local part of w·M w of every patch where [`Preconditioner::energies`] does not tell it, by `told`.
+    /// Adds the local part of w·M w of every patch where [`Preconditioner::energies`] does not tell
+    /// it, by `told`.
     pub(super) fn sweep_product<T: Send>(
         &mut self,
         system: &System<'_>,
@@ -269,12 +280,14 @@ impl Preconditioner {
         }
     }
 
-    /// The part of w·M w that is not local, the same on all ranks, once the restricted product has travelled.
+    /// The part of w·M w that is not local, the same on all ranks, once the restricted product has
+    /// travelled.
     pub(super) fn solve_product(&mut self) -> f64 {
         self.coarse.as_mut().map_or(0.0, CoarseSpace::solve_product)
     }
 
-    /// Follows r −= α w with what is not applied to r itself. Then [`Preconditioner::follow`] does the rest for all rows.
+    /// Follows r −= α w with what is not applied to r itself. Then [`Preconditioner::follow`] does
+    /// the rest for all rows.
     pub(super) fn step(&mut self, alpha: f64, shares: &Shares) {
         if let Some(coarse) = &mut self.coarse {
             coarse.step(alpha);
@@ -289,8 +302,8 @@ impl Preconditioner {
         matches!(self.local, Local::Blocks(_)) && self.coarse.is_none()
     }
 
-    /// u = M r of some rows, which the vectors are of; it must be projected then. Rows are of one patch, and the first of them is
-    /// some fourth row of it.
+    /// u = M r of some rows, which the vectors are of; it must be projected then. Rows are of one
+    /// patch, and the first of them is some fourth row of it.
     pub(super) fn apply(&self, rows: Range<usize>, r: &[DVec3], u: &mut [DVec3]) {
         match &self.local {
             Local::Blocks(blocks) => blocks.multiply(rows.clone(), r, u),

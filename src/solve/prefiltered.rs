@@ -1,15 +1,15 @@
 //! The same system without a filter, for solvers that know nothing of constraints.
 //!
-//! Constraints become part of the matrix [Tamstorf, Jones and McCormick 2015, prefiltering]: with the
-//! projection S onto the free directions and the prescribed changes z,
+//! Constraints become part of the matrix [Tamstorf, Jones and McCormick 2015, prefiltering]: with
+//! the projection S onto the free directions and the prescribed changes z,
 //!
 //! ```text
 //! (S A S + (I − S) D) x = S (b − A z) + D z
 //! ```
 //!
-//! has the solution x = z + S y that the modified conjugate gradients look for, and its matrix is symmetric and
-//! positive definite in all directions. D is the mean of the diagonal of each vertex's own block, so that
-//! prescribed directions are scaled as free ones are.
+//! has the solution x = z + S y that the modified conjugate gradients look for, and its matrix is
+//! symmetric and positive definite in all directions. D is the mean of the diagonal of each
+//! vertex's own block, so that prescribed directions are scaled as free ones are.
 
 use glam::{DMat3, DVec3};
 
@@ -82,8 +82,8 @@ mod tests {
     use crate::solve::Rows;
     use crate::solve::testing::Sheet;
 
-    /// The solution of the plain system, by dense Cholesky, has the prescribed changes and leaves a residual in
-    /// prescribed directions only.
+    /// The solution of the plain system, by dense Cholesky, has the prescribed changes and leaves a
+    /// residual in prescribed directions only.
     #[test]
     fn both_systems_have_the_same_solution() {
         let sheet = Sheet::new(7, 4);

@@ -58,7 +58,8 @@ impl Reduction {
         self
     }
 
-    /// What each thread of the rank adds up: patches by their place among those owned, and their vertices.
+    /// What each thread of the rank adds up: patches by their place among those owned, and their
+    /// vertices.
     #[must_use]
     pub fn shares(&self) -> &Shares {
         &self.shares

@@ -157,7 +157,8 @@ pub struct StepReport {
     pub ahead: Duration,
     /// What was certified.
     pub certified: Certified,
-    /// The step, its phases and its counters, if [`Simulation::record`](super::Simulation::record) asked for them.
+    /// The step, its phases and its counters, if [`Simulation::record`](super::Simulation::record)
+    /// asked for them.
     #[serde(skip)]
     pub marks: Vec<Mark>,
 }
@@ -228,7 +229,8 @@ impl<'t> Clock<'t> {
         Self { now, track }
     }
 
-    /// Ends the phase, which found or made so many of something, and begins the next one, if one follows. Returns how long it took.
+    /// Ends the phase, which found or made so many of something, and begins the next one, if one
+    /// follows. Returns how long it took.
     pub(crate) fn lap(
         &mut self,
         comm: &dyn Comm,

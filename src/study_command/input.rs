@@ -1,5 +1,5 @@
-//! What is to be studied, before anything is recorded or written: inputs as the command line names them, each with each number of
-//! patches, and what is wrong with them.
+//! The inputs of a study, before anything is recorded or written: inputs as the command line names
+//! them, each with each number of patches, and what is wrong with them.
 
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ impl StudyInput {
     }
 }
 
-/// All that is studied.
+/// The inputs that are studied.
 pub(super) fn study_inputs(
     arguments: &StudyArguments,
     plan: &Plan,

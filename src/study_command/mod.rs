@@ -1,4 +1,5 @@
-//! `weft study`: records scenes where that is still to be done, sweeps, and writes tables and plots.
+//! `weft study`: records scenes where that is still to be done, sweeps, and writes tables and
+//! plots.
 
 mod full;
 mod input;
@@ -30,7 +31,7 @@ use crate::cli::StudyArguments;
 use crate::plots::Plots;
 use crate::{Failure, say, signals, tell};
 
-/// What is studied unless said.
+/// The ranks that are studied unless others are named.
 const RANKS: &str = "1..16";
 const NETWORK: &str = "myrinet-2000";
 
@@ -313,7 +314,8 @@ impl Study<'_> {
         }))
     }
 
-    /// Says where a signal has stopped the study, and that nothing is lost. The exit code is as of a command that the signal has ended: there are no tables.
+    /// Says where a signal has stopped the study, and that nothing is lost. The exit code is as of
+    /// a command that the signal has ended: there are no tables.
     fn stopped(&self, at: &str, goes_on: &str) -> Failure {
         let cause = self.stop.cause();
         let by = cause.map_or_else(String::new, |cause| format!(" by {cause}"));
@@ -346,5 +348,6 @@ fn broken(error: RecordError) -> Failure {
     }
 }
 
-/// Added to the number of a signal, the exit code of a command that it has ended, as shells have it.
+/// Added to the number of a signal, the exit code of a command that it has ended, as shells have
+/// it.
 const SIGNALLED: u8 = 128;

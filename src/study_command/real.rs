@@ -14,7 +14,7 @@ use weftwork::output::{Destination, OutputError, RunRecord};
 pub(super) struct Real {
     pub(super) label: Label,
     pub(super) scene: PathBuf,
-    /// Of its text.
+    /// The hash of its text.
     pub(super) sha256: String,
     pub(super) overrides: Vec<(String, String)>,
     pub(super) steps: Option<u64>,

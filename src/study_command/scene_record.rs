@@ -1,4 +1,5 @@
-//! Recording a scene for a study, in the study's directory: once, and from where it was if it was stopped.
+//! Recording a scene for a study, in the study's directory: once, and from where it was if it was
+//! stopped.
 //!
 //! | file | says |
 //! |---|---|

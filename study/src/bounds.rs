@@ -1,4 +1,5 @@
-//! What no schedule can beat: the work shared evenly, the longest piece, the messages that follow each other.
+//! What no schedule can beat: the work shared evenly, the longest piece, the messages that follow
+//! each other.
 
 use weft_balance::cost::Against;
 use weft_balance::part::Part;
@@ -20,8 +21,8 @@ use crate::shape::Kind;
 pub struct Bounds {
     /// All that one rank would compute, over the ranks.
     pub work: f64,
-    /// The longest piece that the policy cannot share: what a rank forks if it shares nothing, a task if tasks are not split, else
-    /// making ready the patches of the slice that costs most.
+    /// The longest piece that the policy cannot share: what a rank forks if it shares nothing, a
+    /// task if tasks are not split, else making ready the patches of the slice that costs most.
     pub longest: f64,
     /// The collectives of the phase, one after the other.
     pub latency: f64,
@@ -47,8 +48,9 @@ fn cost(header: &Header, step: &Step, prices: &Prices, number: usize) -> (f64, f
     (tests, task.reads(header).map(of).sum())
 }
 
-/// What a part of a task's tests costs the rank that makes it, in ns: with those of the first that all who have a part make. It is not
-/// the part's share of the task, for what the first tests lead to is not alike.
+/// What a part of a task's tests costs the rank that makes it, in ns: with those of the first that
+/// all who have a part make. It is not the part's share of the task, for what the first tests lead
+/// to is not alike.
 fn cost_of_part(task: &Task, part: Part, prices: &Prices) -> f64 {
     let mut counts = Counts::default();
     let mut stack = task.tree.roots();

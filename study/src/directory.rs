@@ -1,7 +1,8 @@
-//! The directory of a study: whose it is, said in a file of its own, so that no study takes the place of another or of anything else.
+//! The directory of a study: whose it is, said in a file of its own, so that no study takes the
+//! place of another or of anything else.
 //!
-//! `study.of` has a line of its own and then the scenes of the study, one a line, in the order of their points. A study goes on in the
-//! directory if those that it finds there are its first ones.
+//! `study.of` has a line of its own and then the scenes of the study, one a line, in the order of
+//! their points. A study goes on in the directory if those that it finds there are its first ones.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
@@ -54,13 +55,15 @@ pub enum DirectoryError {
     },
 }
 
-/// Whether a directory looks like that of a study, also one of an earlier program, which did not say so.
+/// Whether a directory looks like that of a study, also one of an earlier program, which did not
+/// say so.
 #[must_use]
 pub fn is_study(out: &Path) -> bool {
     matches!(scenes(out), Ok(Some(_))) || out.join(POINTS).is_dir()
 }
 
-/// Makes the directory of a study of these scenes, or takes that of an earlier one of the same; more may come behind those.
+/// Makes the directory of a study of these scenes, or takes that of an earlier one of the same;
+/// more may come behind those.
 ///
 /// # Errors
 /// [`DirectoryError`]. Nothing has been changed then.

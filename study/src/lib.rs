@@ -1,9 +1,10 @@
 //! Studies of load balancing, without physics.
 //!
-//! A run is *recorded*: the shape of its collision tests, node by node, with what each kind of test costs, and what the other
-//! phases of a step cost and send. The record is *replayed* on any number of virtual ranks: the collision phase by the
-//! real scheduler of [`weft_runtime`] with a real policy, over tasks that walk recorded trees and charge recorded
-//! costs; the data-parallel phases, where nothing is decided, by computing clocks. A *sweep* replays one record at many points
+//! A run is *recorded*: the shape of its collision tests, node by node, with what each kind of test
+//! costs, and what the other phases of a step cost and send. The record is *replayed* on any number
+//! of virtual ranks: the collision phase by the real scheduler of [`weft_runtime`] with a real
+//! policy, over tasks that walk recorded trees and charge recorded costs; the data-parallel phases,
+//! where nothing is decided, by computing clocks. A *sweep* replays one record at many points
 //! (ranks, policies, networks, seeds), keeps what it has done, and makes tables and plots of it.
 //!
 //! | module | holds |
@@ -23,8 +24,9 @@
 //! | [`chart`] | plots as SVG and PNG |
 //! | [`synthetic`] | records of cloths that nobody has simulated |
 //!
-//! The rules by which tests are assigned are those of [`weft_balance`], the same as in a run. The crate
-//! knows neither cloth nor geometry: a patch is a number of vertices, a contact a number of bytes.
+//! The rules by which tests are assigned are those of [`weft_balance`], the same as in a run. The
+//! crate knows neither cloth nor geometry: a patch is a number of vertices, a contact a number of
+//! bytes.
 
 pub mod bounds;
 pub mod chart;

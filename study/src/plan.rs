@@ -99,7 +99,8 @@ pub enum PlanError {
 /// Repetitions of a point, at most.
 const MOST_REPETITIONS: u32 = 100_000;
 
-/// How many times slower a machine can be than the recorded one: prices of much less are nothing beside the ns that clocks count in.
+/// How many times slower a machine can be than the recorded one: prices of much less are nothing
+/// beside the ns that clocks count in.
 const LEAST_SLOWER: f64 = 1e-3;
 const MOST_SLOWER: f64 = 1e6;
 
@@ -164,7 +165,8 @@ impl Plan {
         })
     }
 
-    /// All points of so many records; the smallest numbers of ranks first, so that something can be seen early.
+    /// All points of so many records; the smallest numbers of ranks first, so that something can be
+    /// seen early.
     #[must_use]
     pub fn points(&self, records: usize) -> Vec<Point> {
         let mut ranks = self.ranks.clone();
@@ -191,7 +193,8 @@ impl Plan {
 }
 
 impl Point {
-    /// Its name in files: letters, digits, dashes and dots; of a policy specification also `+`, `=` and `_`.
+    /// Its name in files: letters, digits, dashes and dots; of a policy specification also `+`, `=`
+    /// and `_`.
     #[must_use]
     pub fn name(&self) -> String {
         let Self {

@@ -1,9 +1,11 @@
-//! The shape of a task's tests: which test led to which, in the order in which one worker would make them.
+//! The shape of a task's tests: which test led to which, in the order in which one worker would
+//! make them.
 //!
-//! A test is taken from a stack, and what it leads to is pushed there; so tests in the order in which they are taken
-//! are a tree in pre-order, the child pushed last coming first. On disk a test is a code of four bits, followed
-//! elsewhere by the number of contacts of a leaf that found some; in memory it is four bytes, which know how large the
-//! subtree is, so that any part of it can be walked without the rest: that is what a thief gets.
+//! A test is taken from a stack, and what it leads to is pushed there; so tests in the order in
+//! which they are taken are a tree in pre-order, the child pushed last coming first. On disk a test
+//! is a code of four bits, followed elsewhere by the number of contacts of a leaf that found some;
+//! in memory it is four bytes, which know how large the subtree is, so that any part of it can be
+//! walked without the rest: that is what a thief gets.
 
 use thiserror::Error;
 use weft_balance::prices::Counts;
@@ -67,9 +69,11 @@ pub enum ShapeError {
 /// The tests of one top-level task: those below each of the tests that it begins with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// Four bits of code, 28 of size: tests of the subtree, contacts of a leaf, or groups and contacts of near pairs.
+    /// Four bits of code, 28 of size: tests of the subtree, contacts of a leaf, or groups and
+    /// contacts of near pairs.
     nodes: Vec<u32>,
-    /// Where the chain of near pairs ends, which comes first if there is one: there the next root stands.
+    /// Where the chain of near pairs ends, which comes first if there is one: there the next root
+    /// stands.
     root: u32,
 }
 
@@ -224,7 +228,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Fills in sizes; fails unless the tests are whole trees, after at most one chain of near tests.
+    /// Fills in sizes; fails unless the tests are whole trees, after at most one chain of near
+    /// tests.
     fn finish(&mut self) -> Result<(), ShapeError> {
         let n = self.nodes.len();
         let root = self.root as usize;
@@ -257,7 +262,8 @@ impl Tree {
         Ok(())
     }
 
-    /// As bytes: a code for each test, two in a byte, and behind them the numbers that go with some.
+    /// As bytes: a code for each test, two in a byte, and behind them the numbers that go with
+    /// some.
     pub fn write(&self, out: &mut Vec<u8>) {
         write_number(out, self.nodes.len() as u64);
         let code = |node: u32| (node & ((1 << CODE_BITS) - 1)) as u8;

@@ -9,8 +9,8 @@ pub struct Summary {
     pub mean: f64,
     /// The standard deviation of one, estimated from them; 0 for a single one.
     pub deviation: f64,
-    /// Half the width of the interval that holds the true mean with 95 % probability, if errors are normal (Student's t); 0 for
-    /// a single one, of which nothing is known.
+    /// Half the width of the interval that holds the true mean with 95 % probability, if errors are
+    /// normal (Student's t); 0 for a single one, of which nothing is known.
     pub confidence: f64,
 }
 

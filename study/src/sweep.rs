@@ -1,7 +1,9 @@
-//! A sweep: every point of a plan is measured once, kept in a file of its own, and never done again.
+//! A sweep: every point of a plan is measured once, kept in a file of its own, and never done
+//! again.
 //!
-//! A point's file names what it was measured of; if that has changed the point is done anew. So a sweep that was stopped goes on where it
-//! was, and one whose plan has grown does what is new. Points are independent of each other and share the cores of this machine.
+//! A point's file names what it was measured of; if that has changed the point is done anew. So a
+//! sweep that was stopped goes on where it was, and one whose plan has grown does what is new.
+//! Points are independent of each other and share the cores of this machine.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -129,7 +131,8 @@ pub struct Results {
     pub sources: Vec<(String, String)>,
     /// Family and number of patches of each source.
     pub cuts: Vec<(String, usize)>,
-    /// What one rank takes, for each source; as often as points are repeated where no two runs take the same time.
+    /// What one rank takes, for each source; as often as points are repeated where no two runs take
+    /// the same time.
     pub alone: Vec<Vec<Measured>>,
     /// All points, in the order of the plan.
     pub points: Vec<Done>,
@@ -200,7 +203,8 @@ impl SweepError {
 /// Tests of so many patches take a replay about as long as a rank does.
 const PATCHES_AS_A_RANK: f64 = 8.0;
 
-/// Measures all points of a plan that are not done yet, on so many threads; `progress` hears of each, and says whether to go on.
+/// Measures all points of a plan that are not done yet, on so many threads; `progress` hears of
+/// each, and says whether to go on.
 ///
 /// # Errors
 /// The first thing that went wrong; [`SweepError::Stopped`] if `progress` breaks off.

@@ -1,7 +1,9 @@
-//! Records of cloths that nobody has simulated: as many copies of a recorded one as it takes, side by side.
+//! Records of cloths that nobody has simulated: as many copies of a recorded one as it takes, side
+//! by side.
 //!
-//! Shapes of trees, contacts and borders are real ones; copies do not touch. Each copy is at another of the recorded steps, so that they
-//! differ. For asking what hundreds or thousands of ranks would do, on a machine that cannot hold the run.
+//! Shapes of trees, contacts and borders are real ones; copies do not touch. Each copy is at
+//! another of the recorded steps, so that they differ. For asking what hundreds or thousands of
+//! ranks would do, on a machine that cannot hold the run.
 
 use thiserror::Error;
 use weft_balance::cost::{Against, TestCost};
@@ -112,7 +114,8 @@ impl CopiesError {
     }
 }
 
-/// How many numbers of 32 bits a record has use for besides those of its patches: of tiles or of coarse unknowns, whichever are more.
+/// How many numbers of 32 bits a record has use for besides those of its patches: of tiles or of
+/// coarse unknowns, whichever are more.
 #[must_use]
 pub fn numbered(header: &Header) -> usize {
     let coarse = header.coarse.len().max(header.aggregates as usize);
@@ -146,7 +149,8 @@ pub fn copied_header(header: &Header, copies: u32) -> Header {
     }
 }
 
-/// A step of so many copies, no more than [`CopiesError`] lets be: copy k is at the step k after this one, round and round.
+/// A step of so many copies, no more than [`CopiesError`] lets be: copy k is at the step k after
+/// this one, round and round.
 ///
 /// # Errors
 /// The record is damaged.

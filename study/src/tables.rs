@@ -9,7 +9,8 @@ use crate::plan::Plan;
 use crate::stats::Summary;
 use crate::sweep::{Measured, Results};
 
-/// What is told of a phase, or of whole steps, at one point of the plan; means over its repetitions.
+/// What is told of a phase, or of whole steps, at one point of the plan; means over its
+/// repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Whose record it is.
@@ -38,7 +39,8 @@ pub struct Row {
     pub speedup: f64,
     /// Speed-up over ranks.
     pub efficiency: f64,
-    /// Least time in ms that the work, shared evenly, takes. This and what follows: `None` where it is not known.
+    /// Least time in ms that the work, shared evenly, takes. This and what follows: `None` where it
+    /// is not known.
     pub work_bound_ms: Option<f64>,
     /// Least time in ms for the longest piece; `None` also where there are no pieces.
     pub longest_bound_ms: Option<f64>,
@@ -184,7 +186,8 @@ pub fn csv(rows: &[Row]) -> String {
     text
 }
 
-/// For people: efficiencies of one phase, a table for each scene and network, policies side by side.
+/// For people: efficiencies of one phase, a table for each scene and network, policies side by
+/// side.
 #[must_use]
 pub fn text(rows: &[Row], phase: &str) -> String {
     let mut out = String::new();

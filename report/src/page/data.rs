@@ -1,7 +1,7 @@
 //! What the page draws, as arrays: spans of all ranks in ticks of one clock, steps, the cloth.
 //!
-//! A tick is so many ns that the whole trace fits into 32 bits. Begins are stored as differences within a track, for
-//! those compress well.
+//! A tick is so many ns that the whole trace fits into 32 bits. Begins are stored as differences
+//! within a track, for those compress well.
 
 use serde_json::{Value, json};
 
@@ -226,7 +226,8 @@ fn spans(pack: &mut Pack, tracks: &Tracks) -> Value {
     })
 }
 
-/// By traced step: number, begin and end in ns since the first, and by phase the mean and the greatest time of a rank.
+/// By traced step: number, begin and end in ns since the first, and by phase the mean and the
+/// greatest time of a rank.
 fn steps(pack: &mut Pack, traced: &Traced) {
     let tracks = &traced.tracks;
     let phases = tracks.phases.len();

@@ -1,4 +1,5 @@
-//! Arrays on their way into a page: one after the other, deflated, in base64; the page finds them by name.
+//! Arrays on their way into a page: one after the other, deflated, in base64; the page finds them
+//! by name.
 
 use std::io::{self, Write};
 

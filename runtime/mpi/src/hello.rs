@@ -1,7 +1,8 @@
 //! What ranks say first: which program they run, or that they cannot take part.
 //!
-//! Ranks of other builds may not understand each other's messages. So what is said here does not change from
-//! build to build: 256 bytes of each rank, in one gather to all that is MPI's own, before anything else.
+//! Ranks of other builds may not understand each other's messages. So what is said here does not
+//! change from build to build: 256 bytes of each rank, in one gather to all that is MPI's own,
+//! before anything else.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -25,7 +26,7 @@ const MOST_NAMED: usize = 3;
 /// What a rank says first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hello {
-    /// 0 if it takes part.
+    /// The exit code, 0 if it takes part.
     code: u8,
     text: String,
 }
@@ -34,14 +35,14 @@ struct Hello {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: u8,
-    /// What is to be said of it by the rank that speaks.
+    /// The message about it, for the rank that speaks.
     pub(crate) message: String,
     /// The rank that speaks.
     pub(crate) speaker: Rank,
 }
 
-/// Says which program this rank runs, or why it cannot take part, and hears the others. Collective, on every rank
-/// before anything else.
+/// Says which program this rank runs, or why it cannot take part, and hears the others. Collective,
+/// on every rank before anything else.
 pub(crate) fn greet(
     world: &SimpleCommunicator,
     host: &str,

@@ -42,7 +42,7 @@ impl Idle {
         yields: Duration::from_micros(200),
         sleep: Duration::from_micros(200),
     };
-    /// All that have a name.
+    /// The strategies that have a name.
     pub const NAMED: [(&str, Self); 3] = [
         ("spin", Self::SPIN),
         ("yield", Self::YIELD),

@@ -1,8 +1,8 @@
 //! Shaded pictures without a graphics card or a display.
 //!
-//! In: meshes with colours, a camera. Out: a PNG. A z-buffer at twice the size and a shadow map make
-//! folds readable: smooth normals, a warm key light that casts shadows, a sky above and a ground below.
-//! The same input gives the same bytes.
+//! In: meshes with colours, a camera. Out: a PNG. A z-buffer at twice the size and a shadow map
+//! make folds readable: smooth normals, a warm key light that casts shadows, a sky above and a
+//! ground below. The same input gives the same bytes.
 
 mod camera;
 mod raster;
@@ -22,7 +22,8 @@ use super::{OutputError, RunDirectory};
 const OVERSAMPLE: usize = 2;
 /// Rows of a band: short enough that shares of a picture cost the same.
 const BAND: usize = 8;
-/// Parts that a share is drawn in, one after the other: samples take more memory than all else of a small cloth.
+/// Parts that a share is drawn in, one after the other: samples take more memory than all else of a
+/// small cloth.
 const PARTS: usize = 4;
 /// Side of the shadow map in texels.
 const SHADOW: usize = 2048;
@@ -80,7 +81,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The pixels of one of so many shares of the rows, which are dealt out in bands: sky costs less than cloth.
+    /// The pixels of one of so many shares of the rows, which are dealt out in bands: sky costs
+    /// less than cloth.
     #[must_use]
     pub fn share(&self, share: usize, shares: usize) -> Vec<u8> {
         let parts: Vec<Vec<u8>> = (0..PARTS)
@@ -119,7 +121,8 @@ impl Picture {
         }
     }
 
-    /// Puts a picture of this size together from all shares of a [`Drawing`], in order; `None` if they are not of one.
+    /// Puts a picture of this size together from all shares of a [`Drawing`], in order; `None` if
+    /// they are not of one.
     #[must_use]
     pub fn of_shares(shares: &[Vec<u8>], size: [u32; 2]) -> Option<Self> {
         let [width, height] = size.map(|s| s.max(1));
@@ -169,8 +172,8 @@ impl Picture {
     }
 }
 
-/// The bands of some shares of a picture, in order: of shares s, s + n, s + 2 n, … of m n shares, share s of n shares.
-/// `None` if they cannot be.
+/// The bands of some shares of a picture, in order: of shares s, s + n, s + 2 n, … of m n shares,
+/// share s of n shares. `None` if they cannot be.
 #[must_use]
 pub fn weave(shares: &[Vec<u8>], width: u32) -> Option<Vec<u8>> {
     let band = 3 * width as usize * BAND;
@@ -330,7 +333,8 @@ mod tests {
         p[0] > p[2].saturating_add(20)
     }
 
-    /// The silhouette of a sphere of radius r at distance d covers a disc of tan α = r / √(d² − r²).
+    /// The silhouette of a sphere of radius r at distance d covers a disc of tan α = r / √(d² −
+    /// r²).
     #[test]
     fn a_sphere_covers_what_it_should() {
         let ball = icosphere(DVec3::ZERO, 1.0, 0.05).unwrap();

@@ -1,7 +1,7 @@
 //! A z-buffer that keeps, for every sample, which triangle was hit and where.
 //!
-//! It may have some rows of a picture only: whoever draws all triangles into his rows gets what a buffer with all
-//! rows has there.
+//! It may have some rows of a picture only: whoever draws all triangles into his rows gets what a
+//! buffer with all rows has there.
 
 use std::sync::LazyLock;
 
@@ -149,8 +149,9 @@ impl Raster {
         }
     }
 
-    /// Averages blocks of samples into 8-bit pixels, of the rows that are kept; `shade` gives linear light of a hit, `behind` that of a row
-    /// where there is none. What a pixel sees of a triangle is shaded once.
+    /// Averages blocks of samples into 8-bit pixels, of the rows that are kept; `shade` gives
+    /// linear light of a hit, `behind` that of a row where there is none. What a pixel sees of a
+    /// triangle is shaded once.
     pub(super) fn resolve(
         &self,
         block: usize,

@@ -1,21 +1,24 @@
 //! The scalars of an iteration, all of them from one round of sums.
 //!
-//! Conjugate gradients ask for r·u, u = M r, after r was changed by a step, and for how far that step goes before it: two
-//! rounds of messages. But with w = A p
+//! Conjugate gradients ask for r·u, u = M r, after r was changed by a step, and for how far that
+//! step goes before it: two rounds of messages. But with w = A p
 //!
 //! ```text
 //! α = r·u / p·w,   r⁺ = r − α w,   u⁺ = u − α M w
 //! r⁺·u⁺ = r·u − 2 α u·w + α² w·M w = α² w·M w − r·u,   for u·w = p·w
 //! ```
 //!
-//! so that r⁺·u⁺ is known before r⁺ is \[Meu87, Saa89\]. Used alone that recurrence drifts away from r·u, until it becomes negative. It is
-//! used once here: the next iteration takes r·u as it was computed from r and u, which is what makes these scalars as good as those of the
-//! usual form in finite precision \[Meu87, CC20\]. What is left of the prediction is β. Directions that
-//! follow each other are conjugate through it to as much as u·w = p·w holds, which says the same of the two directions before: an
-//! error in it changes sign from one direction to the next, and does not grow.
+//! so that r⁺·u⁺ is known before r⁺ is \[Meu87, Saa89\]. Used alone that recurrence drifts away
+//! from r·u, until it becomes negative. It is used once here: the next iteration takes r·u as it
+//! was computed from r and u, which is what makes these scalars as good as those of the usual form
+//! in finite precision \[Meu87, CC20\]. What is left of the prediction is β. Directions that follow
+//! each other are conjugate through it to as much as u·w = p·w holds, which says the same of the
+//! two directions before: an error in it changes sign from one direction to the next, and does not
+//! grow.
 //!
-//! Where r·u falls by many orders in one step, rounding may leave nothing of the difference. Then the next direction is u itself, a
-//! step of steepest descent, from where conjugate gradients begin anew.
+//! Where r·u falls by many orders in one step, rounding may leave nothing of the difference. Then
+//! the next direction is u itself, a step of steepest descent, from where conjugate gradients begin
+//! anew.
 //!
 //! * \[CC20\] Chen, Carson: Predict-and-recompute conjugate gradient variants. SIAM Journal on Scientific Computing 42, 2020.
 //! * \[Meu87\] Meurant: Multitasking the conjugate gradient method on the CRAY X-MP/48. Parallel Computing 5, 1987.
@@ -40,7 +43,8 @@ pub(super) struct Step {
 }
 
 impl Sums {
-    /// The step that they ask for; none if the curvature is not positive, or so small that the step would not be finite.
+    /// The step that they ask for; none if the curvature is not positive, or so small that the step
+    /// would not be finite.
     pub(super) fn step(self) -> Option<Step> {
         let Self {
             gamma,

@@ -1,8 +1,9 @@
 //! Where conjugate gradients start: the nearest of all combinations of the vectors that are given.
 //!
-//! Those may be solutions of the systems before, and nobody needs to know which of them is the better start: the combination is
-//! taken whose error has the least energy, which the products of both with A tell \[Fis98\]. So a start is never worse
-//! than a cold one, nor than any of its vectors.
+//! Those may be solutions of the systems before, and nobody needs to know which of them is the
+//! better start: the combination is taken whose error has the least energy, which the products of
+//! both with A tell \[Fis98\]. So a start is never worse than a cold one, nor than any of its
+//! vectors.
 //!
 //! * \[Fis98\] Fischer: Projection techniques for iterative solution of Ax = b with successive right-hand sides. Computer Methods in
 //!   Applied Mechanics and Engineering 163, 1998.
@@ -21,8 +22,9 @@ use crate::team::{Shares, parts};
 const INDEPENDENT: f64 = 1e-8;
 
 impl ModifiedCg {
-    /// x = z + the combination of S x and S `earlier` whose error has the least energy, with everything that an iteration starts
-    /// from. Finds out whether the blocks on the diagonal will do, of which `bad_block` will not, and how large a residual is allowed.
+    /// x = z + the combination of S x and S `earlier` whose error has the least energy, with
+    /// everything that an iteration starts from. Finds out whether the blocks on the diagonal will
+    /// do, of which `bad_block` will not, and how large a residual is allowed.
     pub(super) fn start(
         &mut self,
         comm: &mut dyn Comm,
@@ -51,7 +53,8 @@ impl ModifiedCg {
             }
         }
         let products = self.multiply_start(comm, system, earlier.is_some())?;
-        // Until here nothing asked for the preconditioner, and what it needs of other ranks was under way.
+        // Until here nothing asked for the preconditioner, and what it needs of other ranks was
+        // under way.
         self.preconditioner.finish_factor(comm)?;
         if self.solve_cost > 0 {
             comm.compute(self.solve_cost, Duration::ZERO);
@@ -141,7 +144,8 @@ impl ModifiedCg {
         })
     }
 
-    /// The first vector to start along and its product, the second one and its; without another vector the first one counts twice, and as one.
+    /// The first vector to start along and its product, the second one and its; without another
+    /// vector the first one counts twice, and as one.
     fn along_and_products(&self, both: bool) -> [&[DVec3]; 4] {
         let [p, u] = &self.along;
         if both {
@@ -151,8 +155,8 @@ impl ModifiedCg {
         }
     }
 
-    /// r = A p, and S A of the vectors in `along` to w and `force`: halos of all are under way at once and the matrix is read once. Says
-    /// how many products that were. Collective.
+    /// r = A p, and S A of the vectors in `along` to w and `force`: halos of all are under way at
+    /// once and the matrix is read once. Says how many products that were. Collective.
     fn multiply_start(
         &mut self,
         comm: &mut dyn Comm,
@@ -217,8 +221,9 @@ fn multiply_rows<const N: usize>(
     });
 }
 
-/// The combination of two directions p and u that takes most energy from an error, whose residual is r: from p·A p, p·A u,
-/// u·A u, p·r and u·r. A direction without energy, or of hardly any beside that of the other, is left out.
+/// The combination of two directions p and u that takes most energy from an error, whose residual
+/// is r: from p·A p, p·A u, u·A u, p·r and u·r. A direction without energy, or of hardly any beside
+/// that of the other, is left out.
 fn least_energy([pp, pu, uu, pr, ur]: [f64; 5]) -> [f64; 2] {
     let (along, mixed) = if pp > 0.0 {
         (pr / pp, pu / pp)

@@ -1,17 +1,20 @@
 //! The pass over vectors that takes a step: x, r and the direction p.
 //!
-//! Few rows at a time are taken through all of it, so that what one loop leaves is still in the nearest cache for the next. u = M r is
-//! known there only, and so is stored nowhere: of vectors the pass reads w, r, p and writes r and p, 120 bytes a vertex, with the blocks
-//! of the preconditioner.
+//! Few rows at a time are taken through all of it, so that what one loop leaves is still in the
+//! nearest cache for the next. u = M r is known there only, and so is stored nowhere: of vectors
+//! the pass reads w, r, p and writes r and p, 120 bytes a vertex, with the blocks of the
+//! preconditioner.
 //!
-//! With blocks alone as preconditioner x, which only the end asks for, is moved at every second step. The direction p₋ of the step before is then gone, but it is
-//! what this direction was made of, p = u + β p₋, and u = M r can be had again as long as r is what it was:
+//! With blocks alone as preconditioner x, which only the end asks for, is moved at every second
+//! step. The direction p₋ of the step before is then gone, but it is what this direction was made
+//! of, p = u + β p₋, and u = M r can be had again as long as r is what it was:
 //!
 //! ```text
 //! α₋ p₋ + α p = (α₋ / β + α) p − (α₋ / β) u
 //! ```
 //!
-//! Where β is small, x is moved at once instead: rounding would be multiplied by 1 / β. So it is where M r is more expensive.
+//! Where β is small, x is moved at once instead: rounding would be multiplied by 1 / β. So it is
+//! where M r is more expensive.
 
 use std::ops::Range;
 
@@ -41,7 +44,8 @@ enum Move {
 }
 
 impl ModifiedCg {
-    /// One step along the search direction, and the next direction: x, r −= α w, p = M r + β p, and r·M r of patches.
+    /// One step along the search direction, and the next direction: x, r −= α w, p = M r + β p, and
+    /// r·M r of patches.
     pub(super) fn advance(&mut self, system: &System<'_>, step: Step, x: &mut [DVec3]) {
         let Step { alpha, beta } = step;
         let way = match self.due.take() {

@@ -228,7 +228,8 @@ fn what_the_coarse_level_lacks_does_not_show_in_the_solution() {
     }
 }
 
-/// The search with rounded numbers ends where it should, also where rounding alone is more than what is tolerated.
+/// The search with rounded numbers ends where it should, also where rounding alone is more than
+/// what is tolerated.
 #[test]
 fn rounding_shows_in_no_residual() {
     let mut sheet = Sheet::new(30, 16);

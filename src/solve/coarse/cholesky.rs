@@ -29,7 +29,7 @@ use weft_partition::Graph;
 
 use super::elimination::Elimination;
 use super::padded::{self, Column, Eight, Padded, Short, ZERO, narrowed, padded, widened};
-use super::{Block, Six, six};
+use super::six::{self, Block, Six};
 use crate::simd::{Kernel, Lanes, widest};
 
 /// The factor: its pattern, which a mesh has once, and the numbers that solves read.

@@ -1,26 +1,29 @@
-//! The coarse matrix A_c = Pᵀ A P and that of groups within subdomains, D, the blocks that a rank owns.
+//! The coarse matrix A_c = Pᵀ A P and that of groups within subdomains, D, the blocks that a rank
+//! owns.
 //!
-//! Of each pair of groups of a subdomain, and of each pair of aggregates of two, the one with the higher number has the block, and its owner computes
-//! it from the rows of its vertices: first Zᵢ_b = Σ_{j in b} Aᵢⱼ Pⱼ for every such b that the
-//! row reads, then Pᵢᵀ Zᵢ_b is added, which is one product with Pᵢ for each b and not for
-//! each entry. A is symmetric: of a group with itself only j < i and half of j = i are taken, which makes a matrix L whose block is
-//! L + Lᵀ. Groups have the modes of their aggregates, so that blocks of A_c within a subdomain are sums of those of D. Rows are taken in the order of their
-//! vertices and columns in the order of theirs, so that a block has the same bits whoever owns it.
+//! Of each pair of groups of a subdomain, and of each pair of aggregates of two, the one with the
+//! higher number has the block, and its owner computes it from the rows of its vertices: first Zᵢ_b
+//! = Σ_{j in b} Aᵢⱼ Pⱼ for every such b that the row reads, then Pᵢᵀ Zᵢ_b is added, which is one
+//! product with Pᵢ for each b and not for each entry. A is symmetric: of a group with itself only j
+//! < i and half of j = i are taken, which makes a matrix L whose block is L + Lᵀ. Groups have the
+//! modes of their aggregates, so that blocks of A_c within a subdomain are sums of those of D. Rows
+//! are taken in the order of their vertices and columns in the order of theirs, so that a block has
+//! the same bits whoever owns it.
 //!
 //! A vertex that is held takes no part, neither its row nor its columns.
 //!
-//! Lanes are the three coordinates of columns of Z, and then, for Pᵢᵀ Z, the six columns of its rows.
+//! Lanes are the three coordinates of columns of Z, and then, for Pᵢᵀ Z, the six columns of its
+//! rows.
 
 use std::ops::Range;
 
 use glam::DVec3;
 use weft_partition::{Aggregates, HaloPlan};
 
-use super::Block;
 use super::cholesky::LowerRows;
 use super::groups::Groups;
 use super::modes::{Left, Modes, Projected};
-use super::six::{self, Column};
+use super::six::{self, Block, Column};
 use crate::simd::{Kernel, Lanes, four_at, widest};
 use crate::solve::block_matrix::Entries;
 use crate::solve::{BlockMatrix, Pattern};
@@ -35,7 +38,8 @@ pub(super) struct Galerkin {
     targets: Vec<Target>,
     /// Where the targets of each row start; one more than there are rows.
     starts: Vec<u32>,
-    /// Where the blocks of each owned aggregate start, counted from the first that is owned; one more than there are.
+    /// Where the blocks of each owned aggregate start, counted from the first that is owned; one
+    /// more than there are.
     block_starts: Vec<usize>,
     /// To which of the blocks of its aggregate each block of D is added.
     sums: Vec<u32>,
@@ -57,7 +61,8 @@ struct Target {
     far_end: u32,
 }
 
-/// A block of D, or one of A_c whose two aggregates are of two subdomains; counted from the first that is owned.
+/// A block of D, or one of A_c whose two aggregates are of two subdomains; counted from the first
+/// that is owned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Of {
     Groups(u32),
@@ -202,7 +207,8 @@ impl Galerkin {
     }
 }
 
-/// Of a row of D, which is blocks by rows until now and has L on the diagonal, makes blocks by columns, and adds them to these blocks of its aggregate.
+/// Of a row of D, which is blocks by rows until now and has L on the diagonal, makes blocks by
+/// columns, and adds them to these blocks of its aggregate.
 fn finish_group(row: &mut [Block], sums: &[u32], of_aggregate: &mut [Block]) {
     let Some((diagonal, others)) = row.split_last_mut() else {
         return;
@@ -233,8 +239,8 @@ fn add(block: &mut Block, other: &Block) {
     }
 }
 
-/// What some rows add to the blocks of their groups and aggregates, blocks by rows; `owned` begins with the block of number `first`, `of_groups` with
-/// that of number `first_of_groups`.
+/// What some rows add to the blocks of their groups and aggregates, blocks by rows; `owned` begins
+/// with the block of number `first`, `of_groups` with that of number `first_of_groups`.
 struct Adding<'a> {
     galerkin: &'a Galerkin,
     matrix: Entries<'a>,

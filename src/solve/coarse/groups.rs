@@ -1,19 +1,24 @@
-//! The level between vertices and aggregates: groups of a few vertices move as rigid bodies, those of a subdomain together.
+//! The level between vertices and aggregates: groups of a few vertices move as rigid bodies, those
+//! of a subdomain together.
 //!
-//! Between an aggregate's motion and a vertex's lies what neither corrects well, bends and stretches over a few edges to a few dozen, and the
-//! iterations that it takes grow with the size of aggregates. With the modes of all groups as G this level adds
+//! Between an aggregate's motion and a vertex's lies what neither corrects well, bends and
+//! stretches over a few edges to a few dozen, and the iterations that it takes grow with the size
+//! of aggregates. With the modes of all groups as G this level adds
 //!
 //! ```text
 //! G D⁻¹ Gᵀ r,   D those blocks of Gᵀ A G whose two groups are of one subdomain:
 //! ```
 //!
-//! additive Schwarz without overlap \[SBG96, ch. 1\], whose local problems are not of vertices but of groups: they have a tenth of the unknowns, and
-//! their factors some 80 bytes a vertex. A subdomain is a patch or a part of one ([`super::subdomains`]). Whatever is not larger is solved for, and the coarse level is left with what is. D is
-//! of patches alone: whoever owns one does all of it ([`super::cholesky`]), and nothing travels.
+//! additive Schwarz without overlap \[SBG96, ch. 1\], whose local problems are not of vertices but
+//! of groups: they have a tenth of the unknowns, and their factors some 80 bytes a vertex. A
+//! subdomain is a patch or a part of one ([`super::subdomains`]). Whatever is not larger is solved
+//! for, and the coarse level is left with what is. D is of patches alone: whoever owns one does all
+//! of it ([`super::cholesky`]), and nothing travels.
 //!
-//! The modes of a group are those of its aggregate, of these vertices alone: any basis of rigid motions will do. So the sums of an aggregate are
-//! those of its groups added up, blocks of the coarse matrix within a subdomain are sums of blocks of D, and what a vertex moves by is one motion again, that of
-//! its group and that of its aggregate together.
+//! The modes of a group are those of its aggregate, of these vertices alone: any basis of rigid
+//! motions will do. So the sums of an aggregate are those of its groups added up, blocks of the
+//! coarse matrix within a subdomain are sums of blocks of D, and what a vertex moves by is one
+//! motion again, that of its group and that of its aggregate together.
 //!
 //! * \[SBG96\] Smith, Bjørstad, Gropp: Domain decomposition.
 
@@ -24,8 +29,8 @@ use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
 
 use super::cholesky::{Cholesky, LowerRows, Workspace};
 use super::modes::Modes;
+use super::six::{Block, Six};
 use super::subdomains::Subdomains;
-use super::{Block, Six};
 use crate::solve::Pattern;
 use crate::team::{Shares, parts};
 
@@ -121,7 +126,8 @@ impl Groups {
         self.of_vertex[row] as usize
     }
 
-    /// A group of any rank, counted from the first that is owned; what is before that comes out beyond all that are.
+    /// A group of any rank, counted from the first that is owned; what is before that comes out
+    /// beyond all that are.
     #[inline]
     pub(super) fn local(&self, group: u32) -> u32 {
         group.wrapping_sub(self.first)
@@ -251,7 +257,8 @@ impl Groups {
         }
     }
 
-    /// Follows r −= α w, for the w that was restricted last; the correction of aggregates has done so.
+    /// Follows r −= α w, for the w that was restricted last; the correction of aggregates has done
+    /// so.
     pub(super) fn step(&mut self, alpha: f64, of_aggregates: &[Six]) {
         for (own, aggregate) in self.starts.windows(2).zip(of_aggregates) {
             let own = own[0]..own[1];

@@ -1,16 +1,19 @@
-//! The levels of the preconditioner above vertices: rigid motions of [`groups`] of a few, and a direct solve for those of aggregates.
+//! The levels of the preconditioner above vertices: rigid motions of [`groups`] of a few, and a
+//! direct solve for those of aggregates.
 //!
 //! With P the [`modes`] of all aggregates, what the coarse level adds to a local preconditioner is
 //! P (Pᵀ A P)⁺ Pᵀ r: additive Schwarz with a coarse space [SBG96, ch. 2], plain aggregation with
-//! rigid-body modes \[TJM15\] used once and not as a cycle. Local preconditioners need iterations in
-//! proportion to the vertices along a side, for news travels one ring an iteration; this level takes
-//! it across the mesh at once.
+//! rigid-body modes \[TJM15\] used once and not as a cycle. Local preconditioners need iterations
+//! in proportion to the vertices along a side, for news travels one ring an iteration; this level
+//! takes it across the mesh at once.
 //!
 //! The coarse matrix ([`galerkin`]) is computed by the owners of its rows, shared, and factored by
-//! every rank ([`cholesky`]), which solves for the motions of its own aggregates. While rows travel, the solve does what asks for no preconditioner.
-//! An iteration then needs no message of its own: Pᵀ w of each rank, for the product w of an iteration, travels with the scalar products, so that all ranks hold it, to the
-//! bit. One solve with it, A_c⁺ Pᵀ w, gives this level's part of w·M w, and the correction A_c⁺ Pᵀ r follows it as r follows w:
-//! r −= α w. For a residual that was computed and not updated Pᵀ r travels with the sums over it, and is solved for in the same way.
+//! every rank ([`cholesky`]), which solves for the motions of its own aggregates. While rows
+//! travel, the solve does what asks for no preconditioner. An iteration then needs no message of
+//! its own: Pᵀ w of each rank, for the product w of an iteration, travels with the scalar products,
+//! so that all ranks hold it, to the bit. One solve with it, A_c⁺ Pᵀ w, gives this level's part of
+//! w·M w, and the correction A_c⁺ Pᵀ r follows it as r follows w: r −= α w. For a residual that was
+//! computed and not updated Pᵀ r travels with the sums over it, and is solved for in the same way.
 //!
 //! Not here: what is local to a vertex or patch ([`super::preconditioner`]).
 //!
@@ -39,14 +42,11 @@ use self::elimination::Elimination;
 use self::galerkin::Galerkin;
 use self::groups::Groups;
 use self::modes::Modes;
+use self::six::{Block, Six};
 use super::reduction::Carried;
 use super::{BlockMatrix, Filter, Halo, Pattern};
 use crate::team::Shares;
 
-/// The amplitudes of the modes of an aggregate: translation, then rotation.
-type Six = [f64; 6];
-/// A coupling of two aggregates, by columns.
-type Block = [Six; 6];
 /// How many numbers of one travel: of one on the diagonal the lower half.
 const PACKED: usize = 36;
 const LOWER: usize = 21;
@@ -59,7 +59,8 @@ pub(super) struct CoarseSpace {
     /// How many coarse numbers of a vector, and how many of the matrix, each rank has.
     vector_counts: Vec<usize>,
     matrix_counts: Vec<usize>,
-    /// The blocks of `matrix` that are computed here, and where those of each aggregate's row begin, of which the last is on the diagonal.
+    /// The blocks of `matrix` that are computed here, and where those of each aggregate's row
+    /// begin, of which the last is on the diagonal.
     owned_blocks: Range<usize>,
     starts: Vec<usize>,
     modes: Modes,
@@ -128,7 +129,8 @@ impl CoarseSpace {
         }
     }
 
-    /// Places the modes and computes the owned rows of the coarse matrix, which are then on their way to all ranks. Collective.
+    /// Places the modes and computes the owned rows of the coarse matrix, which are then on their
+    /// way to all ranks. Collective.
     pub(super) fn begin_factor(
         &mut self,
         comm: &mut dyn Comm,
@@ -150,7 +152,8 @@ impl CoarseSpace {
         Ok(())
     }
 
-    /// Puts the owned rows in their place among those that travel: of blocks on the diagonal the lower half.
+    /// Puts the owned rows in their place among those that travel: of blocks on the diagonal the
+    /// lower half.
     fn pack(&mut self) {
         self.packed.resize(self.matrix_counts.iter().sum(), 0.0);
         let mut at = self.packed_before();
@@ -208,8 +211,9 @@ impl CoarseSpace {
         Ok(())
     }
 
-    /// Restricts a projected vector, a product with the matrix or a residual; what is to travel with the scalar products, rounded if
-    /// `short`. `told` gets the groups' part of its product with M of itself, of each patch.
+    /// Restricts a projected vector, a product with the matrix or a residual; what is to travel
+    /// with the scalar products, rounded if `short`. `told` gets the groups' part of its product
+    /// with M of itself, of each patch.
     pub(super) fn restrict<T>(
         &mut self,
         vector: &[DVec3],
@@ -229,7 +233,8 @@ impl CoarseSpace {
         }
     }
 
-    /// Solves for the restricted residual, which was computed and not updated, and has travelled. Answers this level's part of r·M r.
+    /// Solves for the restricted residual, which was computed and not updated, and has travelled.
+    /// Answers this level's part of r·M r.
     pub(super) fn solve_residual(&mut self) -> f64 {
         let energy = self.cholesky.solve(&self.coarse, &mut self.correction);
         self.groups.restart(&self.correction[self.owned.clone()]);
@@ -252,7 +257,8 @@ impl CoarseSpace {
         self.groups.step(alpha, &self.correction[own]);
     }
 
-    /// Adds the motion of the aggregates to vertices, which `u` is of. Constrained directions are to be projected out afterwards.
+    /// Adds the motion of the aggregates to vertices, which `u` is of. Constrained directions are
+    /// to be projected out afterwards.
     pub(super) fn add_correction(&self, rows: Range<usize>, u: &mut [DVec3]) {
         let offsets = &self.modes.offsets()[rows.clone()];
         self.groups.add_motion(rows, offsets, u);
@@ -263,7 +269,8 @@ impl CoarseSpace {
         self.matrix.len()
     }
 
-    /// What every rank does for itself: how long the last matrix takes to be factored, and a system to be solved, by this clock.
+    /// What every rank does for itself: how long the last matrix takes to be factored, and a system
+    /// to be solved, by this clock.
     pub(super) fn time(&mut self, clock: &dyn Fn() -> Duration) -> [Duration; 2] {
         let began = clock();
         self.cholesky.factor(&self.matrix, &mut self.workspace);
@@ -272,7 +279,8 @@ impl CoarseSpace {
         [factored - began, clock() - factored]
     }
 
-    /// The share of a solve that is this rank's: all of the way forth, and of the way back what leads to its own aggregates.
+    /// The share of a solve that is this rank's: all of the way forth, and of the way back what
+    /// leads to its own aggregates.
     pub(super) fn solve_share(&self) -> f64 {
         self.cholesky.solve_share()
     }
@@ -283,8 +291,8 @@ impl CoarseSpace {
     }
 }
 
-/// The columns of the factor of the coarse matrix, in the order of elimination: for each the aggregate that is eliminated, and the
-/// later columns that it changes.
+/// The columns of the factor of the coarse matrix, in the order of elimination: for each the
+/// aggregate that is eliminated, and the later columns that it changes.
 ///
 /// # Panics
 /// If aggregates and graph are not of one mesh.

@@ -1,4 +1,5 @@
-//! The coarse space: each aggregate moves as a rigid body. Groups take the same modes, of their vertices alone.
+//! The coarse space: each aggregate moves as a rigid body. Groups take the same modes, of their
+//! vertices alone.
 //!
 //! Vertex i of aggregate a has the three translations and the three rotations about the centroid of
 //! a, as columns of

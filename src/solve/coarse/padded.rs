@@ -1,10 +1,12 @@
 //! Products of blocks of six by six numbers in eight lanes: every entry rounds as in plain loops.
 //!
-//! A column is six numbers and two zeros, so that a processor with lanes for eight takes it at once, and one with lanes for four in two
-//! halves. No closure computes with lanes here: one that is not inlined is compiled for any processor. Blocks that are only read are packed, and what stands in the last two lanes then belongs to the next column: lanes do not
-//! mix, and nobody looks at these.
+//! A column is six numbers and two zeros, so that a processor with lanes for eight takes it at
+//! once, and one with lanes for four in two halves. No closure computes with lanes here: one that
+//! is not inlined is compiled for any processor. Blocks that are only read are packed, and what
+//! stands in the last two lanes then belongs to the next column: lanes do not mix, and nobody looks
+//! at these.
 
-use super::{Block, Six};
+use super::six::{Block, Six};
 use crate::simd::Lanes;
 
 /// A column.
@@ -203,7 +205,8 @@ pub(super) fn subtract_products<const N: usize>(
     }
 }
 
-/// block ← block L⁻ᵀ, where L is a factored block on the diagonal, without its pivots, whose inverse is given.
+/// block ← block L⁻ᵀ, where L is a factored block on the diagonal, without its pivots, whose
+/// inverse is given.
 #[inline(always)]
 pub(super) fn divide(lanes: impl Lanes, block: &mut Padded, diagonal: &Padded, inverse: &Six) {
     let mut of = columns(lanes, block);

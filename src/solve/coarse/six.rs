@@ -1,9 +1,15 @@
-//! Columns of blocks of six by six numbers in lanes, as they come out of products of smaller ones: every entry rounds as in plain loops.
+//! Columns of blocks of six by six numbers in lanes, as they come out of products of smaller ones:
+//! every entry rounds as in plain loops.
 //!
-//! A column is taken as its first four and its last four numbers: the two in the middle are computed twice, and no lane is empty.
+//! A column is taken as its first four and its last four numbers: the two in the middle are
+//! computed twice, and no lane is empty.
 
-use super::{Block, Six};
 use crate::simd::Lanes;
+
+/// The amplitudes of the modes of an aggregate: translation, then rotation.
+pub(super) type Six = [f64; 6];
+/// A coupling of two aggregates, by columns.
+pub(super) type Block = [Six; 6];
 
 /// A column in lanes.
 #[derive(Clone, Copy)]

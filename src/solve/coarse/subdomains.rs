@@ -1,7 +1,10 @@
-//! Which groups are solved for together: those of a patch, or of some of its aggregates that were cut from each other last.
+//! Which groups are solved for together: those of a patch, or of some of its aggregates that were
+//! cut from each other last.
 //!
-//! Larger subdomains save iterations, and make each of them dearer: their factors fill in. On a sheet of 230,400 vertices one solve took 168 iterations
-//! with groups for themselves, 110 with subdomains of some 20 groups, 95 with 80 and 88 with 300, whose factors have 8, 19 and 30 numbers a vertex.
+//! Larger subdomains save iterations, and make each of them dearer: their factors fill in. On a
+//! sheet of 230,400 vertices one solve took 168 iterations with groups for themselves, 110 with
+//! subdomains of some 20 groups, 95 with 80 and 88 with 300, whose factors have 8, 19 and 30
+//! numbers a vertex.
 
 use std::ops::Range;
 
@@ -9,7 +12,8 @@ use weft_partition::{Aggregates, Ownership};
 
 use crate::team::Shares;
 
-/// The subdomains of the patches that a rank owns. Groups, aggregates and subdomains are counted from the first that is owned.
+/// The subdomains of the patches that a rank owns. Groups, aggregates and subdomains are counted
+/// from the first that is owned.
 #[derive(Clone, Debug)]
 pub(super) struct Subdomains {
     /// The groups of each.
@@ -19,7 +23,8 @@ pub(super) struct Subdomains {
 }
 
 impl Subdomains {
-    /// Cuts patches; `starts` are where the groups of each owned aggregate start, and the last ones end.
+    /// Cuts patches; `starts` are where the groups of each owned aggregate start, and the last ones
+    /// end.
     pub(super) fn new(
         ownership: &Ownership,
         rank: usize,
@@ -66,7 +71,8 @@ impl Subdomains {
     }
 }
 
-/// The subdomains of a patch whose aggregates, a power of two of them that bisections have left side by side, begin and end with these groups.
+/// The subdomains of a patch whose aggregates, a power of two of them that bisections have left
+/// side by side, begin and end with these groups.
 fn cut(starts: &[usize]) -> impl Iterator<Item = Range<usize>> {
     let aggregates = starts.len() - 1;
     let groups = starts[aggregates] - starts[0];

@@ -96,8 +96,9 @@ fn rigid_motions_of_aggregates_are_found() {
     }
 }
 
-/// What the groups of a subdomain answer to forces are the rigid motions against which it resists with them on each group, whatever moves beside it; of
-/// a group that cannot move, nothing. Their products are told by patches.
+/// What the groups of a subdomain answer to forces are the rigid motions against which it resists
+/// with them on each group, whatever moves beside it; of a group that cannot move, nothing. Their
+/// products are told by patches.
 #[test]
 fn subdomains_answer_forces_with_rigid_motions_of_their_groups() {
     // Patches that are a subdomain each, and one that is cut into several.

@@ -94,7 +94,8 @@ fn a_step_that_fails_is_cut_and_ends_where_it_would_have_ended() {
     assert!(rough.rough > 0 && rough.shortest == 0.01, "{rough:?}");
 }
 
-/// Checks that a rank that is alone has told each phase of each part where it was, and the step around them.
+/// Checks that a rank that is alone has told each phase of each part where it was, and the step
+/// around them.
 fn phases_follow_each_other(report: &StepReport) {
     let mut phases: Vec<(&str, u64, u64)> = Vec::new();
     for mark in &report.marks {

@@ -1,8 +1,10 @@
 //! Plots of speed-up and efficiency over the number of ranks, with what is possible at best.
 //!
-//! Each policy is a line, with bars where repetitions differ; dashed is what the bounds allow, grey what would be perfect. A point above the
-//! frame stands at its edge, with an arrow and its value. A picture is a grid of panels: the phases of one network, or two phases on all networks.
-//! Of a scene that was cut in several ways one picture has them all: efficiency over the number of patches.
+//! Each policy is a line, with bars where repetitions differ; dashed is what the bounds allow, grey
+//! what would be perfect. A point above the frame stands at its edge, with an arrow and its value.
+//! A picture is a grid of panels: the phases of one network, or two phases on all networks. Of a
+//! scene that was cut in several ways one picture has them all: efficiency over the number of
+//! patches.
 
 mod drawing;
 mod font;
@@ -86,8 +88,9 @@ pub fn plots(rows: &[Row]) -> Vec<(String, Drawing)> {
     plots
 }
 
-/// Efficiency over the number of patches, of each scene that was cut in several ways: a line for each policy and panels for each number
-/// of ranks; of one policy alone a line for each number of ranks. One rank, whom all are compared with, is left out.
+/// Efficiency over the number of patches, of each scene that was cut in several ways: a line for
+/// each policy and panels for each number of ranks; of one policy alone a line for each number of
+/// ranks. One rank, whom all are compared with, is left out.
 fn over_patches(rows: &[Row]) -> Vec<(String, Drawing)> {
     let mut plots = Vec::new();
     for family in distinct(rows.iter().map(|row| row.family.as_str())) {
@@ -181,7 +184,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A grid of panels. `about`: the scene, what the axis across is of, what lines are of, and what is plotted.
+/// A grid of panels. `about`: the scene, what the axis across is of, what lines are of, and what is
+/// plotted.
 fn figure(
     rows: &[&Row],
     (scene, over, by, quantity): (&str, Over, By, Quantity),

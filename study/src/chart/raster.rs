@@ -27,7 +27,8 @@ impl Canvas {
         }
     }
 
-    /// Fills what is nearer than `reach` to a point, given in pixels, by a distance; softly within a pixel.
+    /// Fills what is nearer than `reach` to a point, given in pixels, by a distance; softly within
+    /// a pixel.
     fn fill(
         &mut self,
         low: [f64; 2],

@@ -1,7 +1,8 @@
-//! What the numbers of a record can be: a reader of one allocates for them, adds them up and counts to them.
+//! What the numbers of a record can be: a reader of one allocates for them, adds them up and counts
+//! to them.
 //!
-//! The limits are those of scenes, or so far beyond any run that nobody meets them. Without them a few bytes of a damaged record would take all
-//! memory, or a replay of it years.
+//! The limits are those of scenes, or so far beyond any run that nobody meets them. Without them a
+//! few bytes of a damaged record would take all memory, or a replay of it years.
 
 use super::{Header, Step, Task};
 use crate::shape::Kind;

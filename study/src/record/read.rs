@@ -40,7 +40,8 @@ impl Record {
     /// Opens one: reads its header and end, and finds its steps.
     ///
     /// # Errors
-    /// It is no record, of another version, cut off, longer than the record in it, damaged, or empty.
+    /// It is no record, of another version, cut off, longer than the record in it, damaged, or
+    /// empty.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
         let io = |source| RecordError::Io {
             path: path.to_owned(),

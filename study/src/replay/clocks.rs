@@ -1,8 +1,10 @@
-//! Clocks of ranks that compute and send in a pattern that nobody has to decide: the data-parallel phases.
+//! Clocks of ranks that compute and send in a pattern that nobody has to decide: the data-parallel
+//! phases.
 //!
-//! What [`weft_runtime::comm::virtual_time`] would find out by running each rank, computed for all at once. A message
-//! costs what it costs there: its sender is busy for the overhead, and may send again once its bytes have left and after the gap; it arrives after
-//! latency and transfer, and taking it costs the overhead again.
+//! What [`weft_runtime::comm::virtual_time`] would find out by running each rank, computed for all
+//! at once. A message costs what it costs there: its sender is busy for the overhead, and may send
+//! again once its bytes have left and after the gap; it arrives after latency and transfer, and
+//! taking it costs the overhead again.
 
 use weft_runtime::comm::virtual_time::{Link, Network};
 use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
@@ -70,7 +72,8 @@ impl Clocks {
         }
     }
 
-    /// Messages between neighbours, sorted by sender and then receiver: all send, `between` is computed, all receive.
+    /// Messages between neighbours, sorted by sender and then receiver: all send, `between` is
+    /// computed, all receive.
     pub(super) fn exchange(
         &mut self,
         messages: &[(u32, u32, u64)],
@@ -112,7 +115,8 @@ impl Clocks {
         });
     }
 
-    /// Every rank does one thing after the other, each of which takes so long, as long as messages are under way to it: how long each computed.
+    /// Every rank does one thing after the other, each of which takes so long, as long as messages
+    /// are under way to it: how long each computed.
     pub(super) fn compute_until<'a>(
         &mut self,
         arrivals: &[(usize, u64)],
@@ -136,7 +140,8 @@ impl Clocks {
         computed.collect()
     }
 
-    /// Begins a gather to all of so many bytes from each rank, which [`Clocks::finish_allgather`] ends.
+    /// Begins a gather to all of so many bytes from each rank, which [`Clocks::finish_allgather`]
+    /// ends.
     pub(super) fn begin_allgather(&mut self, bytes: impl Fn(usize) -> u64) -> Vec<(usize, u64)> {
         let n = self.now.len();
         if n > POSTED_UP_TO {
@@ -170,7 +175,8 @@ impl Clocks {
         self.finish_allgather(under_way, |rank| HEAD + bytes(rank));
     }
 
-    /// A gather to all, by dissemination, of so many bytes from each rank, each block behind its length.
+    /// A gather to all, by dissemination, of so many bytes from each rank, each block behind its
+    /// length.
     pub(super) fn allgather(&mut self, bytes: impl Fn(usize) -> u64) {
         self.allgather_known(|rank| HEAD + bytes(rank));
     }

@@ -1,12 +1,13 @@
 //! A recorded step on virtual ranks.
 //!
-//! The collision phase is played: the scheduler of [`weft_runtime`] runs on every rank, with its policy, over a modelled network, and
-//! its tasks walk recorded trees. The other phases, in which nothing is decided, are computed ([`clocks`](self)): who
-//! computes how long follows from the layout, who sends what to whom too. Same record, same machine, same seed: same
-//! times, to the ns.
+//! The collision phase is played: the scheduler of [`weft_runtime`] runs on every rank, with its
+//! policy, over a modelled network, and its tasks walk recorded trees. The other phases, in which
+//! nothing is decided, are computed ([`clocks`](self)): who computes how long follows from the
+//! layout, who sends what to whom too. Same record, same machine, same seed: same times, to the ns.
 //!
-//! What a replay leaves out: caches, memory bandwidth, anything that other programs do, and rows of impulses that strain
-//! limits add (their cost is in what else responds, evenly). Prices are those of one rank.
+//! What a replay leaves out: caches, memory bandwidth, anything that other programs do, and rows of
+//! impulses that strain limits add (their cost is in what else responds, evenly). Prices are those
+//! of one rank.
 
 mod clocks;
 mod tests_task;
@@ -44,19 +45,22 @@ const VECTOR: u64 = 24;
 const PARTICIPANT: u64 = 96;
 /// Bytes of a rank's partial sum of the three scalar products of an iteration.
 const PARTIAL: u64 = 24;
-/// Bytes of a coarse unknown where it is not rounded, and of its row in the lower half of the coarse matrix: three blocks of a sheet, and
-/// half of the one on the diagonal.
+/// Bytes of a coarse unknown where it is not rounded, and of its row in the lower half of the
+/// coarse matrix: three blocks of a sheet, and half of the one on the diagonal.
 const SIX: u64 = 48;
 const COARSE_ROW: u64 = 8 * (3 * 36 + 21);
 /// Bytes in which ranks agree that nothing is wrong.
 const AGREED: u64 = 2;
-/// Residuals that are measured where a solve starts: with its prescribed changes alone, and from where it starts.
+/// Residuals that are measured where a solve starts: with its prescribed changes alone, and from
+/// where it starts.
 const START_GATHERS: u32 = 2;
-/// Products that the first solve of a step begins with, and a further one: the prescribed changes, and the vectors along which it starts.
+/// Products that the first solve of a step begins with, and a further one: the prescribed changes,
+/// and the vectors along which it starts.
 const STARTS: [u32; 2] = [3, 2];
 /// Bytes of what a top-level test cost, as ranks tell each other.
 const SPENT: u64 = 16;
-/// Bytes of what a rank did of its own tests; 12 more for each that it has stolen from are neglected.
+/// Bytes of what a rank did of its own tests; 12 more for each that it has stolen from are
+/// neglected.
 const DID: u64 = 25;
 /// Plans of where tests are forked that precede the first recorded step.
 const PLANS_BEFORE: usize = 6;
@@ -121,8 +125,8 @@ pub struct Left {
 }
 
 impl Left {
-    /// What a run has left before its first recorded step: where tests are forked by forecast, ranks have planned before, and seen how long
-    /// it takes what they were given.
+    /// What a run has left before its first recorded step: where tests are forked by forecast,
+    /// ranks have planned before, and seen how long it takes what they were given.
     ///
     /// # Errors
     /// As [`replay`].
@@ -405,8 +409,9 @@ fn work_done(
     cost_reports.iter().enumerate().flat_map(of_rank).collect()
 }
 
-/// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around the patches that it sees, while others send the cells that it
-/// needs beside these; separation bounds of its share of the tiles.
+/// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around the
+/// patches that it sees, while others send the cells that it needs beside these; separation bounds
+/// of its share of the tiles.
 fn making(
     (header, layout): (&Header, &Layout),
     bound_owners: &BoundOwners,
@@ -495,7 +500,8 @@ fn sorted_after(prices: &Prices, [contacts, others]: [u64; 2]) -> u64 {
     prices.cost(Work::Contacts { new, ordered })
 }
 
-/// The rest of the step: contacts are sorted, of which each rank has so many `unsorted` beside so many that are in order, and the data-parallel phases follow.
+/// The rest of the step: contacts are sorted, of which each rank has so many `unsorted` beside so
+/// many that are in order, and the data-parallel phases follow.
 fn finish(
     clocks: &mut Clocks,
     starts: &[u64],

@@ -1,4 +1,5 @@
-//! Recorded tests as a task of the real runtime: it walks a tree, charges what that cost, and can be split.
+//! Recorded tests as a task of the real runtime: it walks a tree, charges what that cost, and can
+//! be split.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,8 @@ use crate::shape::Kind;
 /// In traces, bodies have numbers from here on; those below are patches.
 const FIRST_BODY: u32 = 1_000_000;
 
-/// Tests are taken from the stack so many at once, and what they lead to is put there after: as a run of the real ones does.
+/// Tests are taken from the stack so many at once, and what they lead to is put there after: as a
+/// run of the real ones does.
 const TAKEN: u64 = 32;
 /// The most tests that one leads to.
 const CHILDREN: u64 = 4;

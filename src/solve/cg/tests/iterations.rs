@@ -1,9 +1,10 @@
-//! How many iterations solves take: as the textbook has it, and with more levels hardly more on finer meshes.
+//! How many iterations solves take: as the textbook has it, and with more levels hardly more on
+//! finer meshes.
 
 use super::*;
 
-/// Conjugate gradients come nearer to the solution, in the norm of the matrix, with every iteration: also where the last one
-/// left x to be moved later.
+/// Conjugate gradients come nearer to the solution, in the norm of the matrix, with every
+/// iteration: also where the last one left x to be moved later.
 #[test]
 fn each_iteration_that_is_allowed_comes_nearer_to_the_solution() {
     let sheet = Sheet::new(8, 8);
@@ -80,8 +81,8 @@ fn iterations_grow_with_the_mesh_unless_there_are_more_levels() {
     }
 }
 
-/// Textbook conjugate gradients of Hestenes and Stiefel, with each scalar product taken where it is asked for, on one rank: iterations
-/// until r·M r is a share of what it was at first.
+/// Textbook conjugate gradients of Hestenes and Stiefel, with each scalar product taken where it is
+/// asked for, on one rank: iterations until r·M r is a share of what it was at first.
 fn textbook_iterations(
     sheet: &Sheet,
     kind: Kind,

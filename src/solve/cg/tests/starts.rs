@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// A step that leads to the solution, or nearly: of what is predicted then rounding leaves nothing, or less.
+/// A step that leads to the solution, or nearly: of what is predicted then rounding leaves nothing,
+/// or less.
 #[test]
 fn solutions_that_one_step_leads_to_are_found() {
     let sheet = Sheet::new(12, 4);

@@ -1,0 +1,436 @@
+//! The driver of a run: it chooses how ranks talk, reads clocks, and gathers what the outputs need.
+//!
+//! Ranks take steps in a loop. Rank 0 decides when it ends and what is written meanwhile.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use weft_runtime::comm::solo::Solo;
+use weft_runtime::comm::threads::{LaunchError, launch};
+use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_runtime::{ScopeOptions, ScopeReport, thread_time, wire};
+
+use super::alike::{self, compare};
+use super::cuts::Cuts;
+use super::error::{RunError, malformed};
+use super::options::{Driver, RunOptions, VIRTUAL_STACK};
+use super::outputs::{Start, begin, conclude};
+use super::pace::{Decision, End, Pace};
+use super::pictures::Pictures;
+use super::recording::Recorder;
+use super::reports::{RankStep, Reports};
+use super::result::{Ended, RankTotals, RunSummary};
+use super::summary::STRAIN_SLACK;
+use super::timers::{OUTPUTS, OutputKind, Timers};
+use super::tracing::Tracer;
+use super::writer::Writer;
+use crate::scene::Scene;
+use crate::step::{PHASES, SavedState, Simulation, Stops, World};
+
+/// Simulates a scene from start to end.
+///
+/// # Errors
+/// The first thing that went wrong on any rank. The record in the output directory then says so
+/// too.
+pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> {
+    if options.driver == Driver::Solo && options.ranks != 1 {
+        return Err(RunError::SoloRanks(options.ranks));
+    }
+    if options.driver == Driver::Mpi {
+        return Err(RunError::NotHere);
+    }
+    if options.ranks == 0 {
+        return Err(LaunchError::NoRanks.into());
+    }
+    check_trace(scene, options)?;
+    let world = World::build(scene)?;
+    let (start, mut record) = begin(&world, options)?;
+    match run_ranks(&world, options, &start) {
+        Ok(ended) => Ok(conclude(&world, options, &start, record, ended)),
+        Err(error) => {
+            record.fail(error.exit_code(), error.to_string());
+            record.history = None;
+            // What failed first is told.
+            drop(record.write(&start.directory));
+            Err(error)
+        }
+    }
+}
+
+/// Takes this rank's part in a run whose ranks were started by somebody else; rank 0 gets the
+/// summary.
+///
+/// Collective: every rank calls it, with a world built from the same scene and with the same
+/// options, which they compare first. Rank 0 writes the outputs.
+///
+/// # Errors
+/// What went wrong on this rank, or that another failed ([`RunError::is_echo`]). The record in the
+/// output directory does not say so yet; see [`note_failure`].
+pub fn run_rank(
+    world: &World,
+    options: &RunOptions,
+    comm: &mut dyn Comm,
+) -> Result<Option<RunSummary>, RunError> {
+    AgreedRun::of(world, options, comm)?.take_part(comm)
+}
+
+/// A run that all ranks were given alike.
+#[derive(Debug)]
+pub struct AgreedRun<'a> {
+    world: &'a World,
+    options: &'a RunOptions,
+}
+
+impl<'a> AgreedRun<'a> {
+    /// Makes sure that all ranks were given the same. Collective: the outcome is the same on all of
+    /// them, and nothing was written.
+    ///
+    /// # Errors
+    /// [`RunError::Differ`], or messages failed.
+    pub fn of(
+        world: &'a World,
+        options: &'a RunOptions,
+        comm: &mut dyn Comm,
+    ) -> Result<Self, RunError> {
+        if comm.size() > 1 {
+            // The directory of the outputs, unless it was given, follows from the scene.
+            let mut given = alike::of_world(world);
+            given.extend(alike::of_options(options));
+            compare(&given, comm)?;
+        }
+        Ok(Self { world, options })
+    }
+
+    /// Takes this rank's part in it; see [`run_rank`].
+    ///
+    /// # Errors
+    /// As [`run_rank`].
+    pub fn take_part(self, comm: &mut dyn Comm) -> Result<Option<RunSummary>, RunError> {
+        let Self { world, options } = self;
+        check_trace(world.scene(), options)?;
+        let started = match comm.rank() {
+            Rank(0) => Some(begin(world, options)?),
+            _ => None,
+        };
+        let begun = started
+            .as_ref()
+            .map(|(start, record)| (start.directory.clone(), record.clone()));
+        options.begun.set(begun);
+        let start = started.as_ref().map(|(start, _)| start);
+        let ended = rank_loop(world, options, start, comm)?;
+        options.begun.set(None);
+        Ok(started.map(|(start, record)| conclude(world, options, &start, record, ended)))
+    }
+}
+
+/// Makes sure that the steps to be traced are steps of the run.
+fn check_trace(scene: &Scene, options: &RunOptions) -> Result<(), RunError> {
+    let steps = options.steps.unwrap_or_else(|| scene.time.steps());
+    if options.record.is_some() && options.ranks != 1 {
+        return Err(RunError::RecordRanks);
+    }
+    let recorded = options.record.flatten();
+    match options.trace.or(recorded).map(|trace| trace.from()) {
+        Some(from) if from > steps => Err(RunError::NothingToTrace { from, steps }),
+        _ => Ok(()),
+    }
+}
+
+/// Runs all ranks; what the first has in the end, or the error that is not an echo of another.
+fn run_ranks(world: &World, options: &RunOptions, start: &Start) -> Result<Ended, RunError> {
+    let body = |comm: &mut dyn Comm| {
+        let outcome = rank_loop(world, options, Some(start), comm);
+        if let Err(error) = &outcome {
+            comm.abort(&error.to_string());
+        }
+        outcome
+    };
+    let outcomes = match options.driver {
+        Driver::Solo => vec![body(&mut Solo::new())],
+        Driver::Threads => launch(options.ranks, body)?,
+        Driver::Virtual(network) => {
+            let machine = VirtualOptions {
+                network,
+                computation: Computation::Measured { factor: 1.0 },
+                stack: VIRTUAL_STACK,
+                ..VirtualOptions::default()
+            };
+            virtual_time::launch(options.ranks, &machine, body)?.results
+        }
+        Driver::Mpi => return Err(RunError::NotHere),
+    };
+    let mut ended = Ended::default();
+    let mut failure: Option<RunError> = None;
+    for outcome in outcomes {
+        match outcome {
+            Ok(of_first) if !of_first.ranks.is_empty() => ended = of_first,
+            Ok(_) => {}
+            Err(error) => {
+                if failure.as_ref().is_none_or(RunError::is_echo) {
+                    failure = Some(error);
+                }
+            }
+        }
+    }
+    failure.map_or(Ok(ended), Err)
+}
+
+/// The life of one rank. Rank 0, which writes, gets the totals of all ranks, and what they
+/// recorded.
+fn rank_loop(
+    world: &World,
+    options: &RunOptions,
+    start: Option<&Start>,
+    comm: &mut dyn Comm,
+) -> Result<Ended, RunError> {
+    let scene = world.scene();
+    let mut scope = ScopeOptions::from(&scene.balance);
+    scope.workers = options.threads;
+    scope.progress_thread = options.progress_thread;
+    let mut simulation = Simulation::new(world, &*comm, &scope)?;
+    let steps = options.steps.unwrap_or_else(|| scene.time.steps());
+    let start = start.filter(|_| comm.rank() == Rank(0));
+    if options.resume.is_some() {
+        resume(&mut simulation, start, comm)?;
+    }
+    let mut writer = start
+        .map(|start| Writer::new(world, options, start, steps))
+        .transpose()?;
+    let mut pace = Pace::new(&scene.output, &options.stop, wall_clock());
+    let mut tracer = Tracer::start(options, comm)?;
+    let recorder = options.record.zip(start);
+    let mut recorder = recorder
+        .map(|(wanted, start)| {
+            let taken = (simulation.step(), steps);
+            Recorder::start(world, wanted, &start.directory, taken)
+        })
+        .transpose()?;
+    let begin = comm.now();
+    let mut totals = RankTotals {
+        times: [Duration::ZERO; PHASES.len()],
+        outputs: [Duration::ZERO; OUTPUTS.len()],
+        scope: ScopeReport::default(),
+        early: Duration::ZERO,
+        waited: Duration::ZERO,
+        loop_time: Duration::ZERO,
+        cuts: Cuts::default(),
+        stops: Stops::default(),
+        stopped: None,
+        last: None,
+        trace: None,
+        unrecorded: None,
+    };
+    let pictures = scene.output.pictures.then(|| Pictures::new(world));
+    let frame = |writer: &mut Option<Writer<'_>>,
+                 simulation: &Simulation<'_>,
+                 timers: &mut Timers<'_>,
+                 comm: &mut dyn Comm| {
+        if let Some(pictures) = &pictures {
+            let picture = pictures.draw(simulation, comm)?;
+            if let (Some(writer), Some(picture)) = (&*writer, picture) {
+                writer.picture(simulation, &picture)?;
+            }
+            comm.barrier()?;
+            timers.lap(OutputKind::Pictures, comm);
+        }
+        if let Some(writer) = writer {
+            writer.frame(simulation)?;
+        }
+        // Others wait for the one that writes here, and not in the next step, where it would look
+        // like a rank that is slow.
+        comm.barrier()?;
+        timers.lap(OutputKind::Frames, comm);
+        Ok::<(), RunError>(())
+    };
+    let first = (writer.as_ref()).map(|writer| writer.is_frame_due(simulation.step(), steps == 0));
+    if broadcast(comm, first.as_ref())? {
+        let mut timers = Timers::start(&mut totals.outputs, comm);
+        frame(&mut writer, &simulation, &mut timers, comm)?;
+    }
+    let mut reports = Reports::default();
+    let mut has_told = false;
+    let alone = comm.size() == 1;
+    while simulation.step() < steps && totals.stopped.is_none() {
+        let step = simulation.step() + 1;
+        let is_last = step == steps;
+        let mut decide = |writer: &Option<Writer<'_>>, ahead: u32| match writer {
+            Some(writer) => {
+                let frame = writer.is_frame_due(step, is_last);
+                let end = End { is_last, frame };
+                pace.decide(wall_clock(), ahead, end)
+            }
+            None => Decision {
+                stop: options.stop.asked(wall_clock(), Duration::ZERO),
+                ..Decision::default()
+            },
+        };
+        if !alone {
+            let own = wire::encode(&decide(&writer, 1));
+            let unsendable = CommError::unsendable(comm.rank(), "what is to follow a step");
+            simulation.say(own.map_err(unsendable)?);
+        }
+        if let Some(recorder) = &mut recorder {
+            recorder.before(&mut simulation, &thread_time)?;
+        }
+        let outcome = tracer.advance(&mut simulation, comm, &mut totals.waited);
+        let report = match outcome {
+            Ok(report) => report,
+            Err(error) => {
+                // All ranks have failed alike, then.
+                if error.is_of_length() {
+                    let whole = simulation.is_between_steps() && scene.output.checkpoints;
+                    let kept = reports.write(comm, writer.as_mut()).and_then(|()| {
+                        keep_after_failure(&simulation, whole, writer.as_ref(), comm)
+                    });
+                    match kept {
+                        // What failed first is told, unless what was before cannot be kept.
+                        Err(failed) if !failed.is_echo() => return Err(failed),
+                        _ => {}
+                    }
+                }
+                return Err(error.into());
+            }
+        };
+        if let Some(recorder) = &mut recorder {
+            recorder.after(&report, &mut simulation, &thread_time)?;
+        }
+        for (sum, time) in totals.times.iter_mut().zip(report.times) {
+            *sum += time;
+        }
+        let mut timers = Timers::start(&mut totals.outputs, comm);
+        totals.scope.add(&report.scope);
+        totals.early += report.early;
+        totals.cuts.add(&report);
+        totals.stops.add(&report.stops);
+        let strains = simulation.strains();
+        reports.write(comm, writer.as_mut())?;
+        let elapsed = comm.now().saturating_sub(begin);
+        let seen = (writer.as_ref()).map(|writer| writer.see(&simulation, elapsed));
+        let breach = if strains.beyond > STRAIN_SLACK && !std::mem::replace(&mut has_told, true) {
+            simulation.breach(&strains)
+        } else {
+            None
+        };
+        let own = RankStep {
+            report,
+            strains,
+            breach,
+        };
+        reports.send(comm, own, seen)?;
+        let mut decision = if alone {
+            decide(&writer, 0)
+        } else {
+            decided(simulation.heard(), is_last)?
+        };
+        if let Some(recorder) = recorder.as_ref().filter(|_| !is_last) {
+            let checkpoints = scene.output.checkpoints;
+            recorder.keep_restart(step, checkpoints, &mut decision);
+        }
+        totals.stopped = decision.stop;
+        if alone || is_last || decision != Decision::default() {
+            reports.write(comm, writer.as_mut())?;
+        }
+        timers.lap(OutputKind::History, comm);
+        if decision.frame {
+            frame(&mut writer, &simulation, &mut timers, comm)?;
+        }
+        if decision.checkpoint {
+            let state = simulation.gather_state(comm)?;
+            if let (Some(writer), Some(state)) = (&mut writer, state) {
+                writer.checkpoint(state)?;
+            }
+            timers.lap(OutputKind::Checkpoints, comm);
+        }
+    }
+    totals.loop_time = comm.now().saturating_sub(begin);
+    let (summary, traces) = tracer.finish(comm)?.unzip();
+    totals.trace = summary;
+    if let Some(recorder) = recorder {
+        totals.unrecorded = recorder.finish()?;
+    }
+    totals.last = writer.map(|writer| writer.end(&simulation));
+    Ok(Ended {
+        ranks: gather(comm, &totals)?.unwrap_or_default(),
+        traces,
+    })
+}
+
+/// What all ranks do after a step in which they have said this to each other.
+fn decided(heard: &[Vec<u8>], is_last: bool) -> Result<Decision, CommError> {
+    let said = (0..).map(Rank).zip(heard);
+    let said = said.map(|(from, bytes)| wire::decode(bytes).map_err(malformed(from)));
+    Ok(Decision::of_all(
+        &said.collect::<Result<Vec<_>, _>>()?,
+        is_last,
+    ))
+}
+
+/// Keeps the state before a step that all ranks have failed to take, if it is `whole`, to go on
+/// from with other settings. Collective.
+fn keep_after_failure(
+    simulation: &Simulation<'_>,
+    whole: bool,
+    writer: Option<&Writer<'_>>,
+    comm: &mut dyn Comm,
+) -> Result<(), RunError> {
+    let state = if whole {
+        simulation.gather_state(comm)?
+    } else {
+        None
+    };
+    if let (Some(writer), Some(state)) = (writer, state) {
+        writer.checkpoint(state)?;
+    }
+    // Who returns ends the job: not before that is written.
+    Ok(comm.barrier()?)
+}
+
+/// Gives every rank the state that rank 0 has read. Collective.
+fn resume(
+    simulation: &mut Simulation<'_>,
+    start: Option<&Start>,
+    comm: &mut dyn Comm,
+) -> Result<(), RunError> {
+    let state = start.and_then(|start| start.checkpoint.as_ref());
+    let state = SavedState::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
+    state.map_or(Ok(()), |state| Ok(simulation.restore(&state)?))
+}
+
+/// One value of each rank, on rank 0. Collective.
+fn gather<T: Serialize + DeserializeOwned>(
+    comm: &mut dyn Comm,
+    own: &T,
+) -> Result<Option<Vec<T>>, CommError> {
+    let own = wire::encode(own);
+    let own = own.map_err(CommError::unsendable(comm.rank(), "what it did in the run"))?;
+    let Some(gathered) = comm.gather(Rank(0), own)? else {
+        return Ok(None);
+    };
+    let decode = |(from, bytes): (Rank, &Vec<u8>)| wire::decode(bytes).map_err(malformed(from));
+    let all: Result<Vec<T>, _> = (0..).map(Rank).zip(&gathered).map(decode).collect();
+    all.map(Some)
+}
+
+/// Rank 0's value, on all. Collective; only rank 0 has one.
+fn broadcast<T: DeserializeOwned>(
+    comm: &mut dyn Comm,
+    own: Option<impl Serialize>,
+) -> Result<T, CommError> {
+    let own = own.map_or_else(|| Ok(Vec::new()), |own| wire::encode(&own));
+    let own = own.map_err(CommError::unsendable(
+        comm.rank(),
+        "what all ranks are to know",
+    ))?;
+    let bytes = comm.broadcast(Rank(0), own)?;
+    wire::decode(&bytes).map_err(malformed(Rank(0)))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "queues and people count wall time, also of virtual ranks"
+)]
+fn wall_clock() -> Instant {
+    Instant::now()
+}
