@@ -17,7 +17,8 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Finds the pieces of so many cloths, from the triangles of all of them between `positions`, and the cloth of each vertex.
+    /// Finds the pieces of so many cloths, from the triangles of all of them between `positions`,
+    /// and the cloth of each vertex.
     #[must_use]
     pub fn of_cloths(
         cloths: usize,

@@ -110,7 +110,8 @@ impl Differences {
         self.options
     }
 
-    /// Compares lists, each with the ranks that have it in ascending order, those with the first rank first. `others` are ranks with further lists.
+    /// Compares lists, each with the ranks that have it in ascending order, those with the first
+    /// rank first. `others` are ranks with further lists.
     fn of(lists: &[(Vec<Given>, Vec<u32>)], others: &[u32]) -> Self {
         let mut names: Vec<(Source, &str)> = Vec::new();
         let by_name: Vec<BTreeMap<&str, &str>> = lists

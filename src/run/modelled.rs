@@ -160,8 +160,8 @@ mod tests {
     /// And its whole steps: what strain limits add to impulses is not in a record.
     const STEP: f64 = 0.06;
 
-    /// The prices of one core of 2026, in ns. Measured ones differ from run to run, and with them who steals
-    /// what.
+    /// The prices of one core of 2026, in ns. Measured ones differ from run to run, and with them
+    /// who steals what.
     const PRICES: Prices = Prices {
         cloth: TestPrices {
             volumes: 41.0,

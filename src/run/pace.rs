@@ -26,7 +26,8 @@ pub(super) struct Decision {
 }
 
 impl Decision {
-    /// Judges what rank 0 has decided and others have been asked: after the last step nobody stops early.
+    /// Judges what rank 0 has decided and others have been asked: after the last step nobody stops
+    /// early.
     pub(super) fn of_all(said: &[Self], is_last: bool) -> Self {
         let [decided, others @ ..] = said else {
             return Self::default();
@@ -38,8 +39,8 @@ impl Decision {
         }
     }
 
-    /// A run that stops early is in a hurry, and the frame is not lost: it is due when the run goes on.
-    /// And they want to go on later, whatever the scene says of checkpoints.
+    /// A run that stops early is in a hurry, and the frame is not lost: it is due when the run goes
+    /// on. And they want to go on later, whatever the scene says of checkpoints.
     fn stopping(cause: Cause) -> Self {
         Self {
             stop: Some(cause),
