@@ -64,7 +64,8 @@ impl<'a, E: ?Sized> UntypedContext<'a, E> {
     }
 }
 
-/// The calls of a running task that its worker answers at once, as they are about groups.
+/// The calls of a running task about groups: they go straight to its worker instead of being
+/// buffered until the slice ends.
 pub(crate) trait GroupCalls<E: ?Sized> {
     /// Makes a group for a task.
     fn group(&mut self, parent: &Membership) -> Arc<Ancestry>;
@@ -110,7 +111,7 @@ pub(crate) struct SliceOutput<E: ?Sized> {
     pub(crate) results: Vec<Found>,
     pub(crate) forked: Vec<Forked<E>>,
     pub(crate) posted: Vec<(Rank, Vec<u8>)>,
-    /// Units charged meanwhile.
+    /// Units charged since the rank picked up the last output.
     pub(crate) charged: u64,
 }
 

@@ -86,8 +86,8 @@ impl Listed {
         Ok(Some(listed))
     }
 
-    /// What the run of a program that kept no list has left in a directory, by the names of the
-    /// files.
+    /// The files that a version of the program without this list has left in a directory, known by
+    /// their names.
     ///
     /// # Errors
     /// [`OutputError::Read`].
@@ -150,8 +150,8 @@ impl Manifest {
             })
         };
         let mut manifest = write().map_err(OutputError::write(&path))?;
-        // Reports may be written while nobody else may add to the list, so theirs is in it from the
-        // start.
+        // `weft report` may write its page while it cannot add to this list, so the page is listed
+        // from the start, unless there is already one of somebody else.
         let page = directory.join(PAGE);
         if fs::symlink_metadata(&page).is_err() {
             manifest.add(PAGE).map_err(OutputError::write(&page))?;
@@ -177,7 +177,8 @@ impl Manifest {
         let line = format!("file {name}\n");
         let written = (self.file.write_all(line.as_bytes())).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // What there was room for is taken back; if that fails too, the first error says why.
+            // The part of the line that was written is cut off. The file appends, so the next line
+            // follows the last whole one. If this fails too, the first error says why.
             drop(self.file.set_len(self.length));
             return Err(error);
         }

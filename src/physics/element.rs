@@ -13,9 +13,10 @@ use glam::{DMat3, DVec3};
 pub(crate) struct Times {
     /// The time for which forces act, τ.
     pub(crate) tau: f64,
-    /// The time by which positions follow the change of velocities that is looked for.
+    /// The time by which the unknown change of velocities Δv moves positions: they are
+    /// x + shift v + stiff Δv.
     pub(crate) stiff: f64,
-    /// The time by which positions follow the velocities that it is a change of.
+    /// The time by which the known velocities v move positions.
     pub(crate) shift: f64,
 }
 
@@ -30,15 +31,15 @@ pub(crate) struct Corners<const N: usize> {
 
 /// An element that couples its `N` vertices by 3x3 blocks.
 pub(crate) trait Element<const N: usize> {
-    /// Its forces and their derivatives at some positions and velocities, times those of the
-    /// system.
+    /// Its forces and their derivatives at some positions and velocities, multiplied by the
+    /// [`Times`] of the system.
     type Linearised;
 
     /// Linearises the energy and the damping.
     fn linearise(&self, corners: Corners<N>, times: &Times) -> Self::Linearised;
 
-    /// Passes the block (kg) of corner `row` and each corner to `add`, corner by corner, and
-    /// returns the impulse (kg m/s) on `row`.
+    /// Calls `add` with each corner and its block (kg) in the row of corner `row`, and returns the
+    /// impulse (kg m/s) on `row`.
     fn row(&self, at: &Self::Linearised, row: usize, add: impl FnMut(usize, DMat3)) -> DVec3;
 }
 

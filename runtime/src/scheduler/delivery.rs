@@ -74,7 +74,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         RESULTS_INTERVAL_PER_RANK * self.ranks
     }
 
-    /// A result is home that was produced here; nobody will ask for it once its group is abandoned.
+    /// Delivers a result that was produced on its home rank. If its group is gone, the result is
+    /// dropped and counts as used.
     fn deliver(&mut self, ancestry: &Ancestry, result: R) {
         match ancestry.group() {
             GroupId::Collective(group) => self.deliver_collective(group, result),
@@ -117,7 +118,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// Tells victims whose leases are done.
+    /// Tells each rank that tasks were stolen from which of its leases have ended.
     pub(super) fn report_closed(&mut self) {
         if !self.leases.has_closed() {
             return;

@@ -94,8 +94,9 @@ pub(in crate::collide) struct FeatureFilter {
     close: [[u32; 2]; EDGES * TRIANGLES],
 }
 
-/// The pairs of features: 16 times the number of their pair of triangles, and which of its features
-/// they are, as in [`features`]; with room for what is overwritten.
+/// Lists of pairs of features as codes: 16 times the number of the pair of triangles, plus the
+/// number of the feature pair as in [`features`]. [`SPREAD`] entries are spare, because [`put`]
+/// always writes so many.
 #[derive(Debug)]
 struct Lists {
     sides: [[Side; 2]; TRIANGLES],
@@ -106,8 +107,8 @@ struct Lists {
 /// The number of numbers that are written at once.
 const SPREAD: usize = 4;
 
-/// The places of the bits that are set of three; what stands behind them has no meaning.
-const PLACES: [[u16; SPREAD]; 8] = {
+/// For each mask of three bits, the numbers of its set bits; the entries behind them are padding.
+const SET_BITS: [[u16; SPREAD]; 8] = {
     let mut places = [[0; SPREAD]; 8];
     let mut bits = 0;
     while bits < 8 {
@@ -127,11 +128,11 @@ const PLACES: [[u16; SPREAD]; 8] = {
 /// The number of bits that are set of three: not every processor has an instruction for it.
 const COUNTS: [usize; 8] = [0, 1, 1, 2, 1, 2, 2, 3];
 
-/// Puts the places of the bits that are set of three on a list, counted from a first number on.
+/// Appends the numbers of the set bits of a mask of three to a list, added to a first number.
 #[inline(always)]
 fn put(list: &mut [u16], len: &mut usize, first: u16, bits: u32) {
     let room: &mut [u16; SPREAD] = list[*len..].first_chunk_mut().expect("room for four");
-    let places = &PLACES[(bits & 7) as usize];
+    let places = &SET_BITS[(bits & 7) as usize];
     for (room, place) in room.iter_mut().zip(places) {
         *room = first + place;
     }
@@ -373,7 +374,7 @@ fn features(faces: &[Face; 2]) -> (u32, u32) {
     let rows = rows & 1 | rows >> 2 & 2 | rows >> 4 & 4;
     let (own, others) = (faces[0].owned(), faces[1].owned());
     let vertices = own & 7 & !rows | (others & 7 & !columns) << 3;
-    // The edges of the second stand here three times, as far as the first has its own.
+    // The mask of edge pairs (i, j) in which the first triangle owns its edge i.
     let spread = (((own >> 3) & 1) * 0o7) | (((own >> 4) & 1) * 0o70) | (((own >> 5) & 1) * 0o700);
     let edges = ((others >> 3) * 0o111) & spread & !MEETING[equal as usize & 511];
     (vertices, edges)

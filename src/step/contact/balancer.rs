@@ -3,8 +3,8 @@
 //! Before the first assignment a rank forks the tests of its own patches. Every few steps ranks
 //! report to each other what their tests cost, in a message that they exchange before tests anyway;
 //! all make the same [forecast](weft_balance::forecast) and the same
-//! [assignment](weft_balance::assignment). Before the steps in between they report only how much
-//! work was done of whose tests, and move the boundaries of the assignment.
+//! [assignment](weft_balance::assignment). In the steps in between they report only how much
+//! work the tests of each rank took, and move the boundaries between the ranks' shares.
 
 use std::time::Duration;
 
@@ -119,8 +119,8 @@ impl Balancer {
         self.cost_report.restart();
     }
 
-    /// Makes the forecast that several ranks would make, on a single rank, which needs no
-    /// assignment: records hold it.
+    /// Makes the forecast on a single rank, where no assignment is needed, because records hold
+    /// it.
     pub(crate) fn note(&mut self) {
         if self.is_due() {
             let tests = self.cost_report.tests.iter().map(|reported| reported.test);

@@ -136,7 +136,7 @@ impl Exchange {
         }
         let mut ahead = None;
         if assembles_ahead(comm, integrator) {
-            // What waits for it goes first.
+            // The halo's velocities go first: the assembly below waits for them.
             integrator.send_velocities(comm, &local.v)?;
             comm.begin_allgather(bytemuck::cast_slice(&self.moves[owned.clone()]))?;
             integrator.take_velocities(comm, &mut local.v)?;

@@ -58,10 +58,11 @@ impl WakeUpThreshold {
         }
     }
 
-    /// Holds a vertex of a constraint that may lack something once its vertices have gone further
-    /// by so much: when it is due.
+    /// Registers a constraint at rest that stays satisfied until the velocity of this vertex has
+    /// gone `spare` further. Lowers the threshold to that point, and returns the point.
     #[inline]
     pub(crate) fn lower(&mut self, spare: f64) -> f64 {
+        // Slightly early, so that the rounding of the path never wakes a constraint too late.
         let due = self.path * (1.0 - ROUNDING) + spare;
         self.threshold = self.threshold.min(due);
         due
