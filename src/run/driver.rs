@@ -67,7 +67,7 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
 ///
 /// # Errors
 /// What went wrong on this rank, or that another failed ([`RunError::is_echo`]). The record in the
-/// output directory does not say so yet; see [`note_failure`].
+/// output directory does not say so yet; see [`note_failure`](super::note_failure).
 pub fn run_rank(
     world: &World,
     options: &RunOptions,
