@@ -1,4 +1,5 @@
-//! Notes the commit for `weft info`. Only in release builds: others are rebuilt too often to do it each time.
+//! Notes the commit for `weft info`. Only in release builds: others are rebuilt too often to do it
+//! each time.
 
 use std::env;
 use std::process::Command;

@@ -3,8 +3,8 @@
 //! Sample run:
 //!   cargo bench --bench collide
 //!
-//! A square sheet folded like an accordion, its layers 5 mm apart, against itself, in one patch: every
-//! test is a cloth's, none is trivial. The limits, measured in the same run on the same data:
+//! A square sheet folded like an accordion, its layers 5 mm apart, against itself, in one patch:
+//! every test is a cloth's, none is trivial. The limits, measured in the same run on the same data:
 //! a build cannot be faster than sorting the triangles along one axis (it does about log₂ n partial
 //! sorts), a refit not than reading positions and velocities and writing the volumes, a test of two
 //! nodes not than the bare overlap of two volumes that lie in the nearest cache.

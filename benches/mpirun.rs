@@ -1,13 +1,16 @@
-//! The two scenes of the 2006 paper under `mpirun`, from their beginning to their end: one rank, two ranks, one rank of two workers.
+//! The two scenes of the 2006 paper under `mpirun`, from their beginning to their end: one rank,
+//! two ranks, one rank of two workers.
 //!
 //! Sample run:
 //!   cargo bench --features mpi --bench mpirun [-- SCENE...]
 //!
-//! A scene is run in a few stretches, each from the checkpoint at the end of the last. Of each stretch the teams take turns, with all
-//! outputs, and the best turn of each counts: on shared machines a core may be slow for minutes, and where ranks wait for each other in every iteration
-//! of the solve, either core's bad moments are everybody's. The table has the sums over all stretches, of the loop as a whole and of
-//! its phases, the slowest rank's each. Two runs of one rank side by side take turns too: what they gain over one after the other is what
-//! the machine has to give.
+//! A scene is run in a few stretches, each from the checkpoint at the end of the last. Of each
+//! stretch the teams take turns, with all outputs, and the best turn of each counts: on shared
+//! machines a core may be slow for minutes, and where ranks wait for each other in every iteration
+//! of the solve, either core's bad moments are everybody's. The table has the sums over all
+//! stretches, of the loop as a whole and of its phases, the slowest rank's each. Two runs of one
+//! rank side by side take turns too: what they gain over one after the other is what the machine
+//! has to give.
 //!
 //! `MPIRUN` names another launcher. It takes twenty minutes on two cores.
 
@@ -89,7 +92,8 @@ fn main() {
     std::fs::remove_dir_all(&room).expect("a directory of the bench's own");
 }
 
-/// What each team takes for all stretches of a scene, seconds of the slower one of two runs side by side, and steps.
+/// What each team takes for all stretches of a scene, seconds of the slower one of two runs side by
+/// side, and steps.
 fn scene(name: &str, room: &Path) -> (Vec<Taken>, f64, u64) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenes/{name}.toml"));
     let time = Scene::load(&file, &[]).expect("the project's scene").time;

@@ -1,9 +1,10 @@
-//! The stages of a collision phase beside those of other libraries: the same cloth, in one run, on one core.
+//! The stages of a collision phase beside those of other libraries: the same cloth, in one run, on
+//! one core.
 //!
 //!   cargo bench --bench peers_collide [-- --quick] [VERTICES_OF_A_SIDE...]
 //!
-//! `--quick` is the smallest cloth alone. The peers, in `benches/peers`, are built when needed into `target/peers`; one that is not
-//! there is left out, with a word on what it needs:
+//! `--quick` is the smallest cloth alone. The peers, in `benches/peers`, are built when needed into
+//! `target/peers`; one that is not there is left out, with a word on what it needs:
 //!
 //! * [parry](https://parry.rs) and [obvhs](https://docs.rs/obvhs), with the same flags as this bench;
 //! * [Embree](https://www.embree.org) and [FCL](https://github.com/flexible-collision-library/fcl):
@@ -24,9 +25,10 @@
 //! | contacts | crumpled | from positions to all pairs of features closer than `h`; ours with culling |
 //! | ball-pairs | draped | from volumes to all pairs of a cloth's and a ball's triangles whose volumes meet |
 //!
-//! Counts are compared too, and the bench fails if they differ: boxes in our trees must meet as often as in theirs; volumes of
-//! 18 planes where boxes meet and the volumes do, or nearly so; candidates whose volumes meet must be IPC Toolkit's; and
-//! as many pairs must be close as it says (of cloths up to 100 000 vertices).
+//! Counts are compared too, and the bench fails if they differ: boxes in our trees must meet as
+//! often as in theirs; volumes of 18 planes where boxes meet and the volumes do, or nearly so;
+//! candidates whose volumes meet must be IPC Toolkit's; and as many pairs must be close as it says
+//! (of cloths up to 100 000 vertices).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -57,11 +59,13 @@ use draped::Cloth;
 
 /// Vertices along a side, and into how many parts sides of the ball's icosahedron are cut.
 const SIZES: [(usize, u32); 3] = [(100, 22), (316, 63), (707, 63)];
-/// What takes less than this in all its runs has more of them, here and in the peers: caches take a while to hold what comes again.
+/// What takes less than this in all its runs has more of them, here and in the peers: caches take a
+/// while to hold what comes again.
 const SETTLED: Duration = Duration::from_millis(250);
 /// How often each has its turn; the best counts.
 const ROUNDS: usize = 3;
-/// The most vertices along a side for which pairs of IPC Toolkit are looked at one by one: Python takes minutes for more.
+/// The most vertices along a side for which pairs of IPC Toolkit are looked at one by one: Python
+/// takes minutes for more.
 const CHECKED: usize = 400;
 /// The thickness of contacts as a share of a cell.
 const THICKNESS: f64 = 0.25;
@@ -241,7 +245,8 @@ impl Scene {
         let cloth = whole(&self.crumpled.rest, &self.crumpled.rest.positions);
         for (what, radius) in [("pairs", 0.0), ("near-pairs", 0.5 * self.h)] {
             let volumes = volumes_of(&cloth, &self.crumpled.rest, &self.crumpled.x, radius);
-            // Those whose volumes meet as exactly as f32 tells, and as coarsely as the grid of a step may.
+            // Those whose volumes meet as exactly as f32 tells, and as coarsely as the grid of a
+            // step may.
             let volume = |t: u32, radius: f64| {
                 let corners = self.crumpled.rest.triangles[t as usize];
                 Kdop18::around(&corners.map(|v| self.crumpled.x[v as usize]), radius)

@@ -1,20 +1,23 @@
-//! An iteration of conjugate gradients with 3x3 blocks on the diagonal as preconditioner, against PETSc's: the same
-//! system, in one run, on one rank and on two.
+//! An iteration of conjugate gradients with 3x3 blocks on the diagonal as preconditioner, against
+//! PETSc's: the same system, in one run, on one rank and on two.
 //!
 //!   cargo bench --bench petsc [-- VERTICES_OF_A_SIDE...]
 //!
-//! Wants Debian's petsc4py (`apt-get install python3-petsc4py python3-petsc4py-real python3-numpy python3-scipy
-//! openmpi-bin`); `PETSC_PYTHON` names another interpreter that has it, `PETSC_PRELOAD` a library for it to load first:
-//! kernels of PETSc prefetch with the non-temporal hint, which keeps the matrix out of the caches of some
-//! processors, and a build with that mended is the fairer peer there. Without PETSc only our own columns are filled.
+//! Wants Debian's petsc4py (`apt-get install python3-petsc4py python3-petsc4py-real python3-numpy
+//! python3-scipy openmpi-bin`); `PETSC_PYTHON` names another interpreter that has it,
+//! `PETSC_PRELOAD` a library for it to load first: kernels of PETSc prefetch with the non-temporal
+//! hint, which keeps the matrix out of the caches of some processors, and a build with that mended
+//! is the fairer peer there. Without PETSc only our own columns are filled.
 //!
-//! Prints for each size the milliseconds of an iteration, ours and of each of PETSc's formats, and the ratio to the best of
-//! these; further the bytes that one of ours must move at least for each vertex, and how fast it moves them, as a share of two rates of the triad
-//! on as many ranks, in large pages, in the same minute: STREAM's, of arrays that caches do not hold, and that on as many bytes as the iteration has,
-//! which they may; what share of an iteration goes to adding up what patches have in
-//! the order of the tree, with the message that several ranks need for it; and how many iterations' time the assembly of the matrix takes,
-//! such ones and those with the multilevel preconditioner, which scenes have unless they say otherwise; and how many what a solve does before
-//! and after its iterations.
+//! Prints for each size the milliseconds of an iteration, ours and of each of PETSc's formats, and
+//! the ratio to the best of these; further the bytes that one of ours must move at least for each
+//! vertex, and how fast it moves them, as a share of two rates of the triad on as many ranks, in
+//! large pages, in the same minute: STREAM's, of arrays that caches do not hold, and that on as
+//! many bytes as the iteration has, which they may; what share of an iteration goes to adding up
+//! what patches have in the order of the tree, with the message that several ranks need for it; and
+//! how many iterations' time the assembly of the matrix takes, such ones and those with the
+//! multilevel preconditioner, which scenes have unless they say otherwise; and how many what a
+//! solve does before and after its iterations.
 
 use std::fs;
 use std::hint::black_box;
@@ -56,9 +59,10 @@ const SUMS: u32 = 100;
 /// How often each of the two has its turn; the best counts.
 const ROUNDS: usize = 3;
 
-/// Bytes of vectors that an iteration moves for a vertex: one read and one written by the product, which has the inverted blocks read too, in
-/// single precision; and one pass over three, of which two are written, with these blocks and, at every second iteration, x. The scalar
-/// products find theirs in the cache.
+/// Bytes of vectors that an iteration moves for a vertex: one read and one written by the product,
+/// which has the inverted blocks read too, in single precision; and one pass over three, of which
+/// two are written, with these blocks and, at every second iteration, x. The scalar products find
+/// theirs in the cache.
 const VECTOR_BYTES: usize = 48 + 24 + 5 * 24 + 24 + 48 / 2;
 
 /// Best times of the slowest rank, and the bytes of all.
@@ -67,7 +71,8 @@ struct Ours {
     iteration: Duration,
     /// With the multilevel preconditioner.
     multilevel: Duration,
-    /// What a solve takes besides: factoring the preconditioner, copying what the iterations read, residuals before and after.
+    /// What a solve takes besides: factoring the preconditioner, copying what the iterations read,
+    /// residuals before and after.
     around: Duration,
     /// Adding up two numbers of every patch in the order of the tree, which an iteration does once.
     sums: Duration,

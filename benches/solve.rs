@@ -117,8 +117,8 @@ impl Sheet {
         self.matrix.bytes() + 48 * self.rhs.len()
     }
 
-    /// Bytes of an iteration: the product, and one pass over u, w, p, s, r, of which four are written, with six numbers
-    /// of the preconditioner and, at every second iteration, x.
+    /// Bytes of an iteration: the product, and one pass over u, w, p, s, r, of which four are
+    /// written, with six numbers of the preconditioner and, at every second iteration, x.
     fn iteration_bytes(&self) -> usize {
         self.product_bytes() + (9 * 24 + 48 + 48 / 2) * self.rhs.len()
     }

@@ -3,16 +3,20 @@
 //! Sample run:
 //!   cargo bench --bench step [-- SCENE...]
 //!
-//! The table shows where the time of a step goes, on one rank, on two and on two threads of one, and how much faster two are. Sets of steps
-//! take turns, and the best of each counts: on shared machines a core may be slow for minutes.
+//! The table shows where the time of a step goes, on one rank, on two and on two threads of one,
+//! and how much faster two are. Sets of steps take turns, and the best of each counts: on shared
+//! machines a core may be slow for minutes.
 //!
-//! Two figures are set against their limits. The solve: its products with the matrix at the speed of a plain read of as many bytes.
-//! Two ranks: a program of two threads of which each only reads its half of those bytes, and waits for the other as often as ranks do in an
-//! iteration of the solve. What that program gains is what the two cores give to anything that waits so often.
-//! And of the collision phase it is said how much faster two ranks and two threads have it, and what share of it the runtime takes on one core:
-//! the time between its tasks, in which they are forked and joined. At the end it is said of all windows that were measured, beside what two
-//! cores give to a program that reads and never waits; and how long a line of a cache takes from core to core and back. Hosts of virtual machines move
-//! cores: where two share no cache that is several times as long, and two threads of a rank, which read what each other wrote, gain less than two ranks.
+//! Two figures are set against their limits. The solve: its products with the matrix at the speed
+//! of a plain read of as many bytes. Two ranks: a program of two threads of which each only reads
+//! its half of those bytes, and waits for the other as often as ranks do in an iteration of the
+//! solve. What that program gains is what the two cores give to anything that waits so often. And
+//! of the collision phase it is said how much faster two ranks and two threads have it, and what
+//! share of it the runtime takes on one core: the time between its tasks, in which they are forked
+//! and joined. At the end it is said of all windows that were measured, beside what two cores give
+//! to a program that reads and never waits; and how long a line of a cache takes from core to core
+//! and back. Hosts of virtual machines move cores: where two share no cache that is several times
+//! as long, and two threads of a rank, which read what each other wrote, gain less than two ranks.
 //! To be draped takes each sheet some hundred steps, so the table needs two minutes.
 
 use std::hint::{black_box, spin_loop};
@@ -116,8 +120,9 @@ fn read(numbers: &[f64]) {
     black_box(lanes);
 }
 
-/// Time to read `bytes` again and again, on so many cores; one reading. They wait for each other so often in each and have a part each, or never
-/// do and have as many bytes each, so that what fits into a core's cache is of no matter.
+/// Time to read `bytes` again and again, on so many cores; one reading. They wait for each other so
+/// often in each and have a part each, or never do and have as many bytes each, so that what fits
+/// into a core's cache is of no matter.
 fn reading(bytes: usize, cores: usize, waits: usize) -> Duration {
     let parts = waits.max(1);
     let shares = if waits == 0 { 1 } else { cores };
@@ -147,8 +152,8 @@ fn reading(bytes: usize, cores: usize, waits: usize) -> Duration {
     all / (READS * cores / shares) as u32
 }
 
-/// Bytes of the matrix: 72 for the block and 4 for the column of each pair of neighbours and each vertex,
-/// 12 for each pair in the second ring.
+/// Bytes of the matrix: 72 for the block and 4 for the column of each pair of neighbours and each
+/// vertex, 12 for each pair in the second ring.
 fn matrix_bytes(world: &World) -> usize {
     let (near, far) = world.couplings();
     76 * (2 * near.edge_count() + world.model().masses().len()) + 12 * 2 * far.edge_count()

@@ -1,20 +1,21 @@
-//! The time that a cloth's system takes to be solved to a tolerance, beside direct and iterative solvers of other libraries: the
-//! same matrix and right-hand side, in one run, on one core.
+//! The time that a cloth's system takes to be solved to a tolerance, beside direct and iterative
+//! solvers of other libraries: the same matrix and right-hand side, in one run, on one core.
 //!
 //!   cargo bench --bench tolerance [-- VERTICES_OF_A_SIDE...]
 //!
-//! The system is that of a step of 10 ms of a sheet of 1 m held at two corners, rippled and in motion. Tolerances are of the
-//! *true* residual, the Euclidean one, as a share of that of zero; this bench computes it from what each solver answers, and
-//! fails if it is larger.
+//! The system is that of a step of 10 ms of a sheet of 1 m held at two corners, rippled and in
+//! motion. Tolerances are of the *true* residual, the Euclidean one, as a share of that of zero;
+//! this bench computes it from what each solver answers, and fails if it is larger.
 //!
 //! * to 1e-6 with every preconditioner there is here, beside [faer](https://docs.rs/faer)'s sparse Cholesky, whose exactness then
 //!   is too much of a good thing: built when needed into `target/peers`, which wants the network once;
 //! * to 1e-2, which is practice for cloth, beside conjugate gradients of PETSc with each of its preconditioners that works
 //!   (`benches/peers/petsc_tolerance.py`); `benches/petsc.rs` says what it needs, and what `PETSC_PYTHON` and `PETSC_PRELOAD` are for.
 //!
-//! A peer that is not there is left out, with a word on what it needs. All have their turns one after the other, several times, and
-//! the best counts; of the ways of one library those that were far behind in the first round have one turn, and those of PETSc
-//! that take three times as long as its best are given up.
+//! A peer that is not there is left out, with a word on what it needs. All have their turns one
+//! after the other, several times, and the best counts; of the ways of one library those that were
+//! far behind in the first round have one turn, and those of PETSc that take three times as long as
+//! its best are given up.
 //!
 //! | column | ours | faer | PETSc |
 //! |---|---|---|---|
@@ -272,7 +273,8 @@ fn faer(program: &Path, problem: &Problem<'_>) -> Result<Way, String> {
     })
 }
 
-/// Those of PETSc's ways that are asked for, or all if none is; and of those that failed, what they said.
+/// Those of PETSc's ways that are asked for, or all if none is; and of those that failed, what they
+/// said.
 fn petsc(
     problem: &Problem<'_>,
     goal: f64,

@@ -1,6 +1,8 @@
-//! Draws the validation cases of `tests/validation` for the book: one small SVG for each curve, and a table of errors found.
+//! Draws the validation cases of `tests/validation` for the book: one small SVG for each curve, and
+//! a table of errors found.
 //!
-//! `cargo run --release --example validation [FOLDER]`; the folder is `docs/src/validation` unless said.
+//! `cargo run --release --example validation [FOLDER]`; the folder is `docs/src/validation` unless
+//! said.
 
 use std::error::Error;
 use std::fmt::Write as _;

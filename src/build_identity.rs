@@ -1,8 +1,9 @@
-//! Which build of the program runs. The trajectory is promised for one binary, so ranks and checkpoints are compared by
-//! the binary itself, and not by a version that a changed source tree keeps.
+//! Which build of the program runs. The trajectory is promised for one binary, so ranks and
+//! checkpoints are compared by the binary itself, and not by a version that a changed source tree
+//! keeps.
 //!
-//! Goes in: nothing but the file of the running executable. Comes out: its SHA-256, beside version and commit, which
-//! are for people. Shared libraries that the executable loads are not looked at.
+//! Goes in: nothing but the file of the running executable. Comes out: its SHA-256, beside version
+//! and commit, which are for people. Shared libraries that the executable loads are not looked at.
 
 use std::fmt;
 use std::fs::File;
@@ -15,7 +16,8 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use weft_io::Show as _;
 
-/// The executable of this process on Linux. It can also be opened after the file was replaced, as by a new build.
+/// The executable of this process on Linux. It can also be opened after the file was replaced, as
+/// by a new build.
 const RUNNING: &str = "/proc/self/exe";
 /// The file is read in pieces of so many bytes.
 const PIECE: usize = 1 << 16;

@@ -1,5 +1,5 @@
-//! How this process was started: alone, or by an MPI launcher as one of several. Known before MPI starts, and
-//! to builds that have none.
+//! How this process was started: alone, or by an MPI launcher as one of several. Known before MPI
+//! starts, and to builds that have none.
 
 use std::env;
 
@@ -13,7 +13,8 @@ pub(crate) struct Launcher {
     pub(crate) size: Option<usize>,
 }
 
-/// Variables that tell of a launcher, each with the one that has the rank and whether it holds the size.
+/// Variables that tell of a launcher, each with the one that has the rank and whether it holds the
+/// size.
 const SIGNS: [(&str, &str, bool); 5] = [
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", true),
     ("PMI_SIZE", "PMI_RANK", true),

@@ -1,7 +1,8 @@
-//! The plots of a study in its directory: which of them this plan has made, and which an earlier one.
+//! The plots of a study in its directory: which of them this plan has made, and which an earlier
+//! one.
 //!
-//! `study.json` has the name and the SHA-256 of each. So a plot that an earlier plan has left can be told from one that somebody put there or
-//! has changed, which is not touched.
+//! `study.json` has the name and the SHA-256 of each. So a plot that an earlier plan has left can
+//! be told from one that somebody put there or has changed, which is not touched.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,7 +66,8 @@ impl Plots {
         self.0.len() / 2
     }
 
-    /// Removes those of earlier plots that are not among these and are still what was written; how many files that were.
+    /// Removes those of earlier plots that are not among these and are still what was written; how
+    /// many files that were.
     pub(crate) fn remove_others(&self, out: &Path, earlier: &Self) -> usize {
         let mut gone = 0;
         for (name, hash) in &earlier.0 {

@@ -1,4 +1,5 @@
-//! Signals that end a run in order: after its step (several ranks: or the next one), with a checkpoint. Ctrl-C twice ends it at once.
+//! Signals that end a run in order: after its step (several ranks: or the next one), with a
+//! checkpoint. Ctrl-C twice ends it at once.
 
 use std::fs;
 use std::io;
@@ -12,11 +13,13 @@ use weftwork::run::Stop;
 /// The exit code of a process that Ctrl-C ended, as shells have it.
 const INTERRUPTED: i32 = 130;
 
-/// Lets signals ask `stop`: SIGTERM, SIGINT, SIGUSR1, which MPI launchers pass on, and SIGHUP, which a terminal
-/// sends that is closed, unless the process was started to outlive that, as `nohup` does.
+/// Lets signals ask `stop`: SIGTERM, SIGINT, SIGUSR1, which MPI launchers pass on, and SIGHUP,
+/// which a terminal sends that is closed, unless the process was started to outlive that, as
+/// `nohup` does.
 pub(crate) fn ask(stop: &Stop) -> io::Result<()> {
     let again = Arc::new(AtomicBool::new(false));
-    // Handlers run in the order in which they were made: a Ctrl-C is the second one if this is set already.
+    // Handlers run in the order in which they were made: a Ctrl-C is the second one if this is set
+    // already.
     flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&again))?;
     flag::register(SIGINT, again)?;
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);

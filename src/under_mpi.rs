@@ -1,7 +1,8 @@
 //! `weft run` where every rank is an MPI process.
 //!
-//! Before the first step ranks make sure, in this order, that they run the same build, were given the same options, that
-//! each has read the scene and built the world for itself, and that these are the same. Rank 0 writes and speaks.
+//! Before the first step ranks make sure, in this order, that they run the same build, were given
+//! the same options, that each has read the scene and built the world for itself, and that these
+//! are the same. Rank 0 writes and speaks.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -129,8 +130,8 @@ fn this_build() -> Result<String, Failure> {
     Ok(build.to_string())
 }
 
-/// Ends the job where this process cannot even start MPI as it should: the others, which wait for it there, hear why. Where it
-/// is the first it speaks itself, and the launcher ends the others.
+/// Ends the job where this process cannot even start MPI as it should: the others, which wait for
+/// it there, hear why. Where it is the first it speaks itself, and the launcher ends the others.
 pub(crate) fn refuse(failure: Failure, launcher: Option<&Launcher>) -> Failure {
     let several = launcher.is_some_and(|launcher| launcher.size != Some(1));
     if !several || launcher.is_none_or(Launcher::is_first) {
@@ -324,7 +325,8 @@ fn machine(mpi: &Mpi) -> String {
     )
 }
 
-/// Ranks that have a core for each of their threads never sleep; on a node with fewer cores, they make room.
+/// Ranks that have a core for each of their threads never sleep; on a node with fewer cores, they
+/// make room.
 fn default_idle(mpi: &Mpi, cores: &[Cores], arguments: &RunArguments) -> Idle {
     let threads = u32::from(arguments.threads) + u32::from(arguments.progress_thread);
     if roomy(mpi.rank().index(), mpi.nodes(), cores, threads) {
@@ -334,7 +336,8 @@ fn default_idle(mpi: &Mpi, cores: &[Cores], arguments: &RunArguments) -> Idle {
     }
 }
 
-/// A rank that is bound to fewer cores than it has workers. The thread for messages shares theirs, if it must.
+/// A rank that is bound to fewer cores than it has workers. The thread for messages shares theirs,
+/// if it must.
 fn crowded(mpi: &Mpi, cores: &[Cores], arguments: &RunArguments) -> Option<String> {
     let workers = u32::from(arguments.threads);
     let counts = cores.iter().map(Cores::count);

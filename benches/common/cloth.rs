@@ -1,4 +1,5 @@
-//! The system that solvers are compared on: a step of 10 ms of a sheet of 1 m held at two corners, rippled and in motion.
+//! The system that solvers are compared on: a step of 10 ms of a sheet of 1 m held at two corners,
+//! rippled and in motion.
 
 use std::f64::consts::PI;
 
@@ -30,8 +31,8 @@ pub(crate) fn cloth(side: u32) -> World {
     World::build(&scene).expect("a sheet")
 }
 
-/// Bends a sheet to ripples along x without stretching it, then strains it a little and turns it, so that all
-/// entries of the blocks fill; and sets it in motion.
+/// Bends a sheet to ripples along x without stretching it, then strains it a little and turns it,
+/// so that all entries of the blocks fill; and sets it in motion.
 pub(crate) fn ripple(simulation: &mut Simulation<'_>) {
     const STEPS: usize = 10_000;
     let slope = |u: f64| 0.6 * (6.0 * PI * u).sin();

@@ -1,9 +1,11 @@
-//! Cloth as collisions meet it at their worst, by formulas: hung over a ball, and crumpled into many layers.
+//! Cloth as collisions meet it at their worst, by formulas: hung over a ball, and crumpled into
+//! many layers.
 //!
-//! Both are images of a square sheet of 2 m and of its motion in one step, the same on every machine that has IEEE
-//! arithmetic and the same sine. *Draped*: over a geodesic ball, nowhere touching it, 0.1 to 0.9 of a cell away, about to
-//! fall on it. *Crumpled*: folded into eight layers, these rolled up and the roll bent; layers lie 0.12 to 0.92 of a
-//! cell apart, and as all that follows the folding maps space one to one, none crosses another.
+//! Both are images of a square sheet of 2 m and of its motion in one step, the same on every
+//! machine that has IEEE arithmetic and the same sine. *Draped*: over a geodesic ball, nowhere
+//! touching it, 0.1 to 0.9 of a cell away, about to fall on it. *Crumpled*: folded into eight
+//! layers, these rolled up and the roll bent; layers lie 0.12 to 0.92 of a cell apart, and as all
+//! that follows the folding maps space one to one, none crosses another.
 
 use std::f64::consts::{PI, TAU};
 
@@ -57,7 +59,8 @@ impl Cloth {
 
 /// The ball, its icosahedron's faces cut into `n²` triangles.
 pub(crate) fn ball(n: u32) -> TriMesh {
-    // The least length that asks for no more than n cuts; the centres of faces are what pushing out stretches most.
+    // The least length that asks for no more than n cuts; the centres of faces are what pushing out
+    // stretches most.
     let (edge, inradius) = (1.051_462_224_238_267_2, 0.794_654_472_291_766_1);
     let length = RADIUS * edge / inradius / f64::from(n);
     let ball = icosphere(DVec3::ZERO, RADIUS, length * (1.0 + 1e-9)).expect("a ball");
@@ -88,7 +91,8 @@ fn stack(cell: f64) -> f64 {
     (LAYERS - 1.0) * cell
 }
 
-/// Folds the sheet along x: straight legs, one cell apart, joined by half circles; then presses the stack unevenly.
+/// Folds the sheet along x: straight legs, one cell apart, joined by half circles; then presses the
+/// stack unevenly.
 fn fold(p: DVec3, cell: f64) -> DVec3 {
     let (radius, turn) = (0.5 * cell, 0.5 * PI * cell);
     let leg = (SIDE - (LAYERS - 1.0) * turn) / LAYERS;

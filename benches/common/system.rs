@@ -1,4 +1,5 @@
-//! A step's linear system, for solvers of other libraries and for those who check what these answer.
+//! A step's linear system, for solvers of other libraries and for those who check what these
+//! answer.
 
 use std::fs;
 use std::io;
@@ -17,7 +18,8 @@ pub(crate) fn sides_or(these: &[u32]) -> Vec<u32> {
     }
 }
 
-/// Writes the whole system as rows of scalars, little-endian, and the positions; vertex v of it is vertex `order[v]` there.
+/// Writes the whole system as rows of scalars, little-endian, and the positions; vertex v of it is
+/// vertex `order[v]` there.
 pub(crate) fn export(system: &System<'_>, order: &[u32], to: &Path) -> io::Result<()> {
     let whole = system.prefiltered(order);
     let mut entries = whole.entries;

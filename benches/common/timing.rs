@@ -16,7 +16,8 @@ pub(crate) fn best<R>(runs: u32, mut run: impl FnMut() -> R) -> Duration {
     (0..runs).map(timed).min().unwrap_or_default()
 }
 
-/// Whether the bench is started to measure, and not by `cargo test --benches` or to list what it has.
+/// Whether the bench is started to measure, and not by `cargo test --benches` or to list what it
+/// has.
 pub(crate) fn measures() -> bool {
     !std::env::args().any(|argument| argument == "--test" || argument == "--list")
 }

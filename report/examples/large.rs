@@ -1,8 +1,8 @@
-//! Makes the trace of a run that never was, of many ranks and events, and reports it: how long that takes, and for
-//! `tests/report-browser.sh` to see that the page still draws.
+//! Makes the trace of a run that never was, of many ranks and events, and reports it: how long that
+//! takes, and for `tests/report-browser.sh` to see that the page still draws.
 //!
-//! `cargo run --release -p weft-report --example large -- DIR [RANKS [EVENTS]]` writes a run's directory and, in it,
-//! `report.html`.
+//! `cargo run --release -p weft-report --example large -- DIR [RANKS [EVENTS]]` writes a run's
+//! directory and, in it, `report.html`.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -78,7 +78,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Steps of tasks on one rank, fewer on ranks of higher number, with requests after them and waits in the solve.
+/// Steps of tasks on one rank, fewer on ranks of higher number, with requests after them and waits
+/// in the solve.
 fn timeline(rank: u64, ranks: u64, events: u64, random: &mut Random) -> Timeline {
     let kind = |name: &str| SpanKind {
         name: name.to_owned(),

@@ -30,8 +30,8 @@ impl PatchWork {
         others.map(|(_, tests)| tests).sum()
     }
 
-    /// Of these, those that had gone from rank to rank; the rest were placed where they were made,
-    /// by a plan of their costs, or as tests of two patches whose other one is owned there.
+    /// The tasks of these that had gone from rank to rank; the rest were placed where they were
+    /// made, by a plan of their costs, or as tests of two patches whose other one is owned there.
     #[must_use]
     pub fn stolen(&self) -> f64 {
         let Some(owner) = self.owner else { return 0.0 };

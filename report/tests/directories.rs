@@ -119,7 +119,8 @@ fn events_without_room_are_told() {
     made::directory(root.path(), &timelines, "0");
     let text = text(&root);
     assert!(text.contains("12 events found no room"), "{text}");
-    // Its only step has a gap: what is made of it is marked, and there is nothing to advise but less.
+    // Its only step has a gap: what is made of it is marked, and there is nothing to advise but
+    // less.
     for words in [
         "no step is whole on all ranks",
         "`--trace=7`; if",
@@ -148,7 +149,8 @@ fn events_without_room_are_told() {
     assert!(text.contains("5.0 % (incomplete trace) |"), "{text}");
 }
 
-/// Of twenty steps as that of [`made::two_ranks`] only some find room on rank 1: figures are of those, and they are what is advised.
+/// Of twenty steps as that of [`made::two_ranks`] only some find room on rank 1: figures are of
+/// those, and they are what is advised.
 #[test]
 fn figures_of_a_trace_that_ran_out_of_room_are_of_steps_that_are_whole() {
     let write = |steps: u32| {

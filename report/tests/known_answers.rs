@@ -111,7 +111,8 @@ fn efficiencies_leave_waits_out() {
     assert!((collide.imbalance() - (500.0 / 330.0 - 1.0)).abs() < 1e-9);
 }
 
-/// Earlier versions counted waits as useful and outputs as communication: their numbers are not shown as if they were ours.
+/// Earlier versions counted waits as useful and outputs as communication: their numbers are not
+/// shown as if they were ours.
 #[test]
 fn efficiencies_of_earlier_versions_are_left_out() {
     let root = tempfile::tempdir().unwrap();
@@ -149,7 +150,8 @@ fn patches_made_ready_early_are_counted_with_tasks() {
     assert_eq!((tasks.min_s, tasks.max_s, tasks.max_rank), (1.0, 1.5, 1));
 }
 
-/// Most of the loop lies between steps: that is said first, of what it consists, and shares add up, in text and on the page.
+/// Most of the loop lies between steps: that is said first, of what it consists, and shares add up,
+/// in text and on the page.
 #[test]
 fn what_lies_between_steps_is_named_and_explained() {
     let (mut run, _) = digest(&two_ranks());
@@ -260,7 +262,8 @@ fn who_stole_from_whom_and_whose_tests_they_were() {
     assert_eq!(tests.counts, [0, 0, 0, 1, 2]);
 }
 
-/// Rank 1 begins with tests of rank 0's patches, where a plan has put them; one more comes later, in two pieces; and in the next step none.
+/// Rank 1 begins with tests of rank 0's patches, where a plan has put them; one more comes later,
+/// in two pieces; and in the next step none.
 #[test]
 fn what_was_placed_is_told_from_what_was_stolen() {
     let mut timelines: Vec<Timeline> = (0..2).map(empty).collect();
@@ -397,8 +400,8 @@ fn command(findings: &Findings) -> Option<&str> {
     findings.next.last()?.command.as_deref()
 }
 
-/// Rank 0 owns all tests in each of these, which take a tenth of a step; that is told, but patches are to blame only where others
-/// lack work for it.
+/// Rank 0 owns all tests in each of these, which take a tenth of a step; that is told, but patches
+/// are to blame only where others lack work for it.
 #[test]
 fn patches_are_named_only_where_something_is_wrong_with_them() {
     let steps = |collide: u64, wait: u64| {
@@ -450,8 +453,9 @@ fn patches_are_named_only_where_something_is_wrong_with_them() {
     assert!(bad.patch.answer.starts_with("those of rank 0"), "{bad:?}");
 }
 
-/// Ranks that share cores wait in everything that they do together. Rank 0 owns all tests, for which the others wait two fifths of what they
-/// wait in that phase: patches are named where they wait for nothing else as long, or would if each had a core.
+/// Ranks that share cores wait in everything that they do together. Rank 0 owns all tests, for
+/// which the others wait two fifths of what they wait in that phase: patches are named where they
+/// wait for nothing else as long, or would if each had a core.
 #[test]
 fn patches_are_named_where_ranks_wait_for_their_tests_more_than_for_anything_else() {
     let steps = |gather: u64, exchange: u64, tests: u64, joins: u64| {
@@ -596,7 +600,8 @@ fn nobody_is_blamed_without_cause() {
     assert_eq!(command(&findings), None);
 }
 
-/// Who has shared with nobody is told to take as many ranks as there are cores and patches for, or as many as one likes in virtual time.
+/// Who has shared with nobody is told to take as many ranks as there are cores and patches for, or
+/// as many as one likes in virtual time.
 #[test]
 fn one_rank_is_told_of_as_many_as_there_are_cores() {
     let (mut run, digest) = digest(&two_ranks()[..1]);
@@ -619,7 +624,8 @@ fn one_rank_is_told_of_as_many_as_there_are_cores() {
     assert!(next(None, None).contains("`--comm virtual --ranks 4`"));
 }
 
-/// Where it is not tasks that ranks wait for most, ranks beyond those of the run are tried too, as far as there are patches.
+/// Where it is not tasks that ranks wait for most, ranks beyond those of the run are tried too, as
+/// far as there are patches.
 #[test]
 fn a_study_of_ranks_goes_beyond_those_of_the_run() {
     let mut timelines: Vec<Timeline> = (0..2).map(empty).collect();
@@ -666,8 +672,8 @@ fn what() -> impl Strategy<Value = What> {
     ]
 }
 
-/// Pauses before a scope, after it, of a wait, after that, in the next phase; and what happens in the scope, with the
-/// pause before each.
+/// Pauses before a scope, after it, of a wait, after that, in the next phase; and what happens in
+/// the scope, with the pause before each.
 type RandomStep = ([u64; 5], Vec<(u64, What)>);
 
 /// The steps of a rank.
@@ -753,7 +759,8 @@ fn any_what() -> impl Strategy<Value = What> {
     ]
 }
 
-/// Whatever a record says, what a report suggests are words that a shell takes as they were, and what it shows acts on nothing.
+/// Whatever a record says, what a report suggests are words that a shell takes as they were, and
+/// what it shows acts on nothing.
 #[test]
 fn a_hostile_record_reaches_neither_shell_nor_terminal() {
     let (mut run, _) = digest(&two_ranks());

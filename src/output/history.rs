@@ -324,8 +324,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Of the bytes of a history, if there is one. The error says why it is none that can be gone
-    /// on with.
+    /// Reads the bytes of a history, if there is one. The error says why the run cannot go on with it.
     fn of(bytes: Option<&[u8]>, step: u64, mark: Option<&HistoryMark>) -> Result<Self, String> {
         let known = mark.map(|mark| mark.after);
         let Some(bytes) = bytes else {
@@ -418,7 +417,7 @@ fn is_row(line: &str, columns: &[&str]) -> bool {
 
 /// Which of these steps have no row, in words; `None` if all have one.
 fn missing(steps: RangeInclusive<u64>, rows: &BTreeMap<u64, &str>) -> Option<String> {
-    /// So many gaps are told.
+    /// The most gaps that are told.
     const TOLD: usize = 3;
     let (mut next, last) = steps.into_inner();
     let mut gaps = Vec::new();

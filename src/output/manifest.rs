@@ -7,7 +7,7 @@
 //! | line | says |
 //! |---|---|
 //! | `weft run files 1` | the first line |
-//! | `temporary .weft-XXXXXXXXXXXXXXXX-` | so begin the names of temporary files |
+//! | `temporary .weft-XXXXXXXXXXXXXXXX-` | the first letters of the names of temporary files |
 //! | `file NAME` | a file of the run, with `/` between folder and name |
 //!
 //! A last line without an end was not written completely, and the file that it was to name was not

@@ -181,7 +181,7 @@ pub struct BodyRecord {
 }
 
 impl BodyRecord {
-    /// Of a body of the scene.
+    /// Makes the record of a body of the scene.
     #[must_use]
     pub fn new(body: &Body) -> Self {
         let formula = match body.surface {

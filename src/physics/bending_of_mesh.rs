@@ -1,11 +1,11 @@
 //! What resists bending of a cloth: elements of its material's model, of one kind for all of its
 //! mesh.
 //!
-//! Of the quadratic model there are two. Hinges are half the work, and nearly right on many meshes
-//! once their prefactors are found from the mesh ([`rigidity`]); where cylinders about some
-//! direction would yet be off by more than [`EVEN`], as on parallel diagonals, on meshes without
-//! order and for most weaves, there are plates ([`super::plate`]), if they are nearer. In the same
-//! way folds give way to shells ([`super::shell`]). Springs have none to give way to.
+//! The quadratic model has two kinds of elements. Hinges are half the work, and nearly right on
+//! many meshes once their prefactors are found from the mesh ([`rigidity`]); where cylinders about
+//! some direction would yet be off by more than [`EVEN`], as on parallel diagonals, on meshes
+//! without order and for most weaves, there are plates ([`super::plate`]), if they are nearer. In
+//! the same way folds give way to shells ([`super::shell`]). Springs have none to give way to.
 //!
 //! Either way what relaxation softens ([`super::relaxation`]) is made up for, of hinges and folds
 //! by one factor, of plates and shells by a changed law; on meshes with six triangles at every

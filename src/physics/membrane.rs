@@ -430,8 +430,8 @@ impl Stiffness {
         }
     }
 
-    /// The same with the moduli of stretching and of shearing times a factor each: for woven cloth,
-    /// whose damping may be of each its own.
+    /// Multiplies the moduli of stretching and of shearing by a factor each: for woven
+    /// cloth, whose damping may be of each its own.
     #[must_use]
     pub fn scaled(mut self, stretch: f64, shear: f64) -> Self {
         let moduli = match self.law {

@@ -49,8 +49,8 @@ pub struct Plate {
 pub(super) struct Compliance(DMat3);
 
 impl Compliance {
-    /// Of a sheet with a law `D₁`, `D₂`, `2H` in N m; what is much softer in some way than in
-    /// others counts as a little stiffer.
+    /// Makes the compliance of a sheet with a law `D₁`, `D₂`, `2H` in N m; what is much softer in
+    /// some way than in others counts as a little stiffer.
     pub(super) fn new([warp, weft, twice]: [f64; 3]) -> Self {
         let floor = LEAST * warp.max(weft).max(0.5 * twice);
         let (warp, weft) = (warp.max(floor), weft.max(floor));

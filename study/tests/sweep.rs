@@ -239,7 +239,8 @@ fn where_one_rank_has_all_collisions_stealing_mends_it_and_no_bound_is_broken() 
             row.longest_bound_ms,
             row.latency_bound_ms,
         ];
-        // Pieces and rounds of messages are those of collisions; of other phases they are not known, which is not 0.
+        // Pieces and rounds of messages are those of collisions; of other phases they are not
+        // known, which is not 0.
         let known = if row.phase == "collide" { 3 } else { 1 };
         assert_eq!(least.iter().flatten().count(), known, "{row:?}");
         let least = least.into_iter().flatten().fold(0.0, f64::max);
@@ -469,7 +470,8 @@ fn broken_records_are_refused_with_the_reason() {
     ));
 }
 
-/// Steps before those that count are in no time and no count; forecasts are made of what they cost, and nothing else is.
+/// Steps before those that count are in no time and no count; forecasts are made of what they cost,
+/// and nothing else is.
 #[test]
 fn steps_that_lead_to_others_do_not_count() {
     let folder = tempfile::tempdir().unwrap();
@@ -519,7 +521,8 @@ fn steps_that_lead_to_others_do_not_count() {
     assert!(at(&led) < 0.7 * at(&alone), "{} {}", at(&led), at(&alone));
 }
 
-/// More copies than numbers of patches, tiles or coarse unknowns reach are refused before there is any of them.
+/// More copies than numbers of patches, tiles or coarse unknowns reach are refused before there is
+/// any of them.
 #[test]
 fn more_copies_than_a_study_has_room_for_are_refused() {
     let folder = tempfile::tempdir().unwrap();

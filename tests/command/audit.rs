@@ -71,7 +71,8 @@ fn crossings_are_counted_written_and_failures_if_strict() {
     assert!(place.weft("audit c --strict").status.success());
 }
 
-/// A sheet that lies still, a block that is driven up through it, one that rests below, and a ball with a formula that comes along.
+/// A sheet that lies still, a block that is driven up through it, one that rests below, and a ball
+/// with a formula that comes along.
 const DRIVEN: &str = r#"
 gravity = [0, 0, 0]
 [time]
@@ -108,7 +109,8 @@ interval = "10 ms"
 pictures = false
 "#;
 
-/// All vertices are held: whatever comes is let through, and where bodies were in a frame the frames know.
+/// All vertices are held: whatever comes is let through, and where bodies were in a frame the
+/// frames know.
 #[test]
 fn cloth_that_bodies_go_through_is_told_by_body_where_they_are_in_each_frame() {
     let place = Place::new();

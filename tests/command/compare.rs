@@ -1,4 +1,5 @@
-//! `weft compare`: the same run on other ranks is the same, another is not, and it says where they part.
+//! `weft compare`: the same run on other ranks is the same, another is not, and it says where they
+//! part.
 
 use std::fs;
 

@@ -1,7 +1,9 @@
-//! Scenes in which cloth must cross neither itself nor bodies, and the list of those in which it does today.
+//! Scenes in which cloth must cross neither itself nor bodies, and the list of those in which it
+//! does today.
 //!
-//! Each scene is run in a shortened form with a strict audit. Those of `expected_crossings.txt` fail, all others pass: a scene
-//! that begins to cross is a fault, and one that no longer does is taken off the list, which only ever gets shorter.
+//! Each scene is run in a shortened form with a strict audit. Those of `expected_crossings.txt`
+//! fail, all others pass: a scene that begins to cross is a fault, and one that no longer does is
+//! taken off the list, which only ever gets shorter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

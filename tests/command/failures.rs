@@ -1,5 +1,5 @@
-//! Steps that fail, as users meet them: the message and the record name step, patch and vertex, also where ranks differ; and where the
-//! scene allows it the step is cut and the run goes on.
+//! Steps that fail, as users meet them: the message and the record name step, patch and vertex,
+//! also where ranks differ; and where the scene allows it the step is cut and the run goes on.
 
 use std::fs;
 
@@ -55,10 +55,11 @@ fn a_step_that_is_not_the_first_fails_after_all_others_were_told_of() {
     }
 }
 
-/// Beside such stiffness such mass is lost by rounding: then nothing keeps the matrix definite, and it is a matter of luck whether a direction of
-/// negative curvature is met or the solve goes nowhere. Either is told as what it is. The cloth moves, so that rounding leaves forces to solve
-/// for: one that only falls needs no iteration after its first step. Stiff triangles alone were seen to be
-/// solved for; with hinges as stiff, no turn was.
+/// Beside such stiffness such mass is lost by rounding: then nothing keeps the matrix definite, and
+/// it is a matter of luck whether a direction of negative curvature is met or the solve goes
+/// nowhere. Either is told as what it is. The cloth moves, so that rounding leaves forces to solve
+/// for: one that only falls needs no iteration after its first step. Stiff triangles alone were
+/// seen to be solved for; with hinges as stiff, no turn was.
 #[test]
 fn a_matrix_that_rounding_makes_indefinite_is_told() {
     for turn in [0.3, 0.7, 1.1] {
@@ -81,7 +82,8 @@ fn a_matrix_that_rounding_makes_indefinite_is_told() {
     }
 }
 
-/// Of two cloths the second hangs on a pin, and too few iterations are allowed; the first, which only falls, has 144 vertices.
+/// Of two cloths the second hangs on a pin, and too few iterations are allowed; the first, which
+/// only falls, has 144 vertices.
 #[test]
 fn of_several_cloths_the_one_that_cannot_be_solved_for_is_named() {
     let second = SCENE.split_once("[[cloth]]").unwrap().1;
@@ -158,7 +160,8 @@ fn a_vertex_without_mass_is_told_before_the_first_step() {
     assert!(!place.path("out").exists());
 }
 
-/// With too few iterations for long steps, shorter ones still converge; the run says so, and ends at the same time with the same frames.
+/// With too few iterations for long steps, shorter ones still converge; the run says so, and ends
+/// at the same time with the same frames.
 #[test]
 fn a_run_that_may_cut_its_steps_goes_on() {
     let place = Place::new();

@@ -1,4 +1,5 @@
-//! What comes from outside: arguments and files that are hostile or damaged, and what is said of them on a terminal.
+//! What comes from outside: arguments and files that are hostile or damaged, and what is said of
+//! them on a terminal.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -49,7 +50,8 @@ fn refused(output: &Output, code: i32, words: &[&str]) -> String {
     message
 }
 
-/// Bytes that are no UTF-8, characters that act on terminals, dashes and quotes in names: each file opens, and the record is JSON.
+/// Bytes that are no UTF-8, characters that act on terminals, dashes and quotes in names: each file
+/// opens, and the record is JSON.
 #[test]
 fn arguments_of_any_bytes_are_taken_and_never_panic() {
     let place = Place::new();
@@ -391,7 +393,8 @@ fn faults_of_meshes_are_named_with_line_or_byte() {
     assert!(place.weft("check small.toml").status.success());
 }
 
-/// Twenty megabytes of what nobody asks for take no more memory than the file: it took 48 times as much.
+/// Twenty megabytes of what nobody asks for take no more memory than the file: it took 48 times as
+/// much.
 #[test]
 fn what_is_not_read_of_a_mesh_takes_no_memory() {
     let rows = 4_000_000;

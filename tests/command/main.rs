@@ -94,7 +94,8 @@ fn ranks_workers_seeds_and_policies_leave_the_same_hash() {
     assert_ne!(hash("--ranks 2 --steps 39"), first);
 }
 
-/// `--policy` means the policy of that name, not the scene's with another name; flags beside it change parts.
+/// `--policy` means the policy of that name, not the scene's with another name; flags beside it
+/// change parts.
 #[test]
 fn a_policy_on_the_command_line_is_the_one_that_runs() {
     let scene = format!("{SCENE}\n[balance]\nsteal = true\nsplit = \"oldest\"\n");
@@ -130,7 +131,8 @@ fn a_scene_printed_by_check_is_the_same_scene() {
     assert_eq!(hash_of(&first), hash_of(&second));
 }
 
-/// Wrong usage is 2, a bad scene 3, bad files 5; each message names the place, and nothing is written.
+/// Wrong usage is 2, a bad scene 3, bad files 5; each message names the place, and nothing is
+/// written.
 #[test]
 fn bad_input_is_named_and_leaves_nothing_behind() {
     let place = Place::new();
@@ -281,7 +283,8 @@ fn a_run_that_fails_says_where_and_records_it() {
     }
 }
 
-/// A killed run leaves whole files only: all that the collection lists is there and ends as it should.
+/// A killed run leaves whole files only: all that the collection lists is there and ends as it
+/// should.
 #[test]
 fn a_killed_run_leaves_whole_files_and_its_directory_can_be_used_again() {
     let place = Place::new();
@@ -364,7 +367,8 @@ fn a_result_that_breaks_limits_is_warned_of() {
     assert_eq!(place.names("out/pictures"), pictures.into());
 }
 
-/// Strain limits hide that an explicit integrator blows up: its steps are judged before they are taken.
+/// Strain limits hide that an explicit integrator blows up: its steps are judged before they are
+/// taken.
 #[test]
 fn steps_too_long_for_an_explicit_integrator_are_warned_of() {
     let place = Place::new();

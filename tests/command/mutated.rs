@@ -1,8 +1,9 @@
-//! Damaged and hostile files of every kind that is read: no panic, no hang, no exit code outside the table, no memory beyond what
-//! a file's size gives reason for.
+//! Damaged and hostile files of every kind that is read: no panic, no hang, no exit code outside
+//! the table, no memory beyond what a file's size gives reason for.
 //!
-//! Files are damaged at random, from seeds that are always the same, and read by the library in this process; some hundred are
-//! given to the command. Where a file has a sum, most of the damage is done below it: what is sealed is no less hostile.
+//! Files are damaged at random, from seeds that are always the same, and read by the library in
+//! this process; some hundred are given to the command. Where a file has a sum, most of the damage
+//! is done below it: what is sealed is no less hostile.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

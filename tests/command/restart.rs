@@ -36,7 +36,8 @@ fn history(directory: &Path) -> Vec<String> {
     text.lines().map(trajectory).collect()
 }
 
-/// A run of an hour that writes a checkpoint after each step, a few steps in. `through`: what starts it.
+/// A run of an hour that writes a checkpoint after each step, a few steps in. `through`: what
+/// starts it.
 fn long_run(place: &Place, through: &[&str]) -> Child {
     let long =
         "long --ranks 2 --until 3600 --set output.checkpoint_interval=0 --set output.frames=false";
@@ -123,7 +124,8 @@ fn a_run_goes_on_to_the_same_state_from_any_step_on_any_ranks() {
     }
 }
 
-/// A ball that turns and rises under the napkin, and where it is in frames: its place is a function of time, so nothing of it is in a checkpoint.
+/// A ball that turns and rises under the napkin, and where it is in frames: its place is a function
+/// of time, so nothing of it is in a checkpoint.
 #[test]
 fn a_run_goes_on_amid_the_motion_of_a_body() {
     let motion = "edge = \"3 cm\"\nmotion = { keyframes = [{ time = 0 }, { time = 0.1, turn = [0, 0, \"90 deg\"] }, \

@@ -1,10 +1,12 @@
-//! What the command tells of how large things are, and of strain that something forces beyond its limit.
+//! What the command tells of how large things are, and of strain that something forces beyond its
+//! limit.
 
 use std::fs;
 
 use crate::place::{Place, SCENE, record};
 
-/// A line for each cloth and body, by `check` as comments of the scene and by `run` where it starts.
+/// A line for each cloth and body, by `check` as comments of the scene and by `run` where it
+/// starts.
 #[test]
 fn sizes_are_told_in_a_line_for_each_cloth_and_body() {
     let place = Place::new();
@@ -75,7 +77,8 @@ fn cloth_in_other_units_and_pins_beside_it_are_warned_of_with_a_remedy() {
     assert_eq!(told, pin);
 }
 
-/// A sheet between two pins that go apart: told when it happens, once, and at the end; the record has it too.
+/// A sheet between two pins that go apart: told when it happens, once, and at the end; the record
+/// has it too.
 #[test]
 fn pins_that_tear_cloth_are_named_with_vertex_and_time() {
     let place = Place::with(

@@ -1,4 +1,5 @@
-//! `weft study`: a scene is recorded once and replayed often; what cannot be studied is refused before any work.
+//! `weft study`: a scene is recorded once and replayed often; what cannot be studied is refused
+//! before any work.
 
 use std::fs;
 use std::process::{Output, Stdio};
@@ -46,7 +47,8 @@ fn a_study_leaves_tables_and_plots_and_records_once() {
     );
 }
 
-/// What an earlier plan has drawn is not left beside the plots of the next, but for what is not the study's or not any more.
+/// What an earlier plan has drawn is not left beside the plots of the next, but for what is not the
+/// study's or not any more.
 #[test]
 fn plots_of_an_earlier_plan_are_removed_and_nothing_else() {
     let place = Place::new();
@@ -184,7 +186,8 @@ fn what_cannot_be_studied_is_refused() {
     assert!(message.contains("no record of a run"), "{message}");
 }
 
-/// The study that a report suggests has the policy that ran, also one without a name, and is of the steps that were looked at.
+/// The study that a report suggests has the policy that ran, also one without a name, and is of the
+/// steps that were looked at.
 #[test]
 fn the_study_that_a_report_suggests_compares_what_ran() {
     let place = Place::new();
@@ -222,7 +225,8 @@ fn the_study_that_a_report_suggests_compares_what_ran() {
     }
 }
 
-/// What a point of a study on this machine runs is the policy that the table names, whatever the scene says of it.
+/// What a point of a study on this machine runs is the policy that the table names, whatever the
+/// scene says of it.
 #[test]
 fn runs_of_a_study_have_the_policy_of_their_point() {
     let scene = format!("{SCENE}\n[balance]\nsteal = true\nsplit = \"oldest\"\n");
@@ -246,7 +250,8 @@ fn runs_of_a_study_have_the_policy_of_their_point() {
     }
 }
 
-/// A launcher that fails is named with how it ended, whether it says anything or not, and its exit code is the study's.
+/// A launcher that fails is named with how it ended, whether it says anything or not, and its exit
+/// code is the study's.
 #[test]
 fn a_launcher_that_fails_is_named() {
     let place = Place::new();
@@ -443,7 +448,8 @@ fn a_study_takes_nobody_s_place() {
         let after = ["runs/small-study", "runs/small", "mine"].map(|folder| place.names(folder));
         assert_eq!(before, after, "{arguments}");
     }
-    // Another record of the same scene is as welcome as ever, and the scene's record where there is no scene.
+    // Another record of the same scene is as welcome as ever, and the scene's record where there is
+    // no scene.
     let other = plan.replace("2..3", "1..2");
     assert!(
         place

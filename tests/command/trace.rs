@@ -27,8 +27,8 @@ fn ns(time: &Value) -> u64 {
     (time.as_f64().expect("a time") * 1000.0).round() as u64
 }
 
-/// Checks what a viewer relies on: on every track time goes on, begins have ends and slices nest; arrows have
-/// two ends, the second not before the first by more than the clocks may be apart.
+/// Checks what a viewer relies on: on every track time goes on, begins have ends and slices nest;
+/// arrows have two ends, the second not before the first by more than the clocks may be apart.
 fn check(path: &Path) -> Checked {
     let json: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let errors = json["otherData"]["ranks"].as_array().unwrap().iter();
@@ -131,7 +131,8 @@ fn steps(checked: &Checked, rank: u64) -> Vec<Vec<String>> {
 }
 
 const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];
-/// Of several ranks: the next system is assembled while the state travels, and of the step's own it is agreed that nothing collapsed.
+/// Of several ranks: the next system is assembled while the state travels, and of the step's own it
+/// is agreed that nothing collapsed.
 const PHASES_OF_SEVERAL: [&str; 6] = [
     "collide", "assemble", "solve", "respond", "assemble", "share",
 ];

@@ -1,19 +1,24 @@
-//! Bending springs: a flap on one swings the slower the less it is folded, and a sheet of them bent to a cylinder stores energy by the fourth power of its
-//! curvature.
+//! Bending springs: a flap on one swings the slower the less it is folded, and a sheet of them bent
+//! to a cylinder stores energy by the fourth power of its curvature.
 //!
-//! **A flap.** Two triangles of the height h share an edge e; one is held, the other turns about the edge, its corner of mass `m = ρ A/3`
-//! on a circle. The spring across is `2h` long, and `2h cos θ/2` at the fold θ, so that it stores `U = 2 k h² (1 − cos θ/2)²`, about `k h² θ⁴/32`. With
-//! `k = 8 q R²/h⁴`, which gives the fold the moment `q θ` of a hinge at the radius R, `q = D e²/2A`:
+//! **A flap.** Two triangles of the height h share an edge e; one is held, the other turns about
+//! the edge, its corner of mass `m = ρ A/3` on a circle. The spring across is `2h` long, and `2h
+//! cos θ/2` at the fold θ, so that it stores `U = 2 k h² (1 − cos θ/2)²`, about `k h² θ⁴/32`. With
+//! `k = 8 q R²/h⁴`, which gives the fold the moment `q θ` of a hinge at the radius R, `q = D
+//! e²/2A`:
 //!
 //! `θ'' = −(q R²/m h⁴) θ³`, `T = 7.4163/(θ₀ √(q R²/m h⁴))`
 //!
-//! for small folds; `T = 4 ∫ dθ/√(2 (U(θ₀) − U(θ))/m h²)` from 0 to θ₀ for any. A hinge would swing with one period.
+//! for small folds; `T = 4 ∫ dθ/√(2 (U(θ₀) − U(θ))/m h²)` from 0 to θ₀ for any. A hinge would swing
+//! with one period.
 //!
-//! **A sheet.** On a grid of cells of the size a, bent along its rows, only the edges between columns fold, by `θ = a/r` at the radius r, and there is one for each cell:
-//! `k h² θ⁴/32` with h = a is `D R²/4r⁴` per area, `R²/2r²` of a plate's energy.
+//! **A sheet.** On a grid of cells of the size a, bent along its rows, only the edges between
+//! columns fold, by `θ = a/r` at the radius r, and there is one for each cell: `k h² θ⁴/32` with h
+//! = a is `D R²/4r⁴` per area, `R²/2r²` of a plate's energy.
 //!
-//! Sources: springs across edges, Selle et al. 2009, § 3; the period of an oscillator by its amplitude, Landau & Lifshitz, Mechanics, § 11; the number is `4 K(1/√2)`, `K` the complete elliptic
-//! integral of the first kind.
+//! Sources: springs across edges, Selle et al. 2009, § 3; the period of an oscillator by its
+//! amplitude, Landau & Lifshitz, Mechanics, § 11; the number is `4 K(1/√2)`, `K` the complete
+//! elliptic integral of the first kind.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -140,7 +145,8 @@ fn a_flap_on_a_bending_spring_swings_with_its_period() {
     }
 }
 
-/// Energy of a sheet with flat columns, its vertices on a cylinder of the radius (m), over `D/2r²` for the area of its folds.
+/// Energy of a sheet with flat columns, its vertices on a cylinder of the radius (m), over `D/2r²`
+/// for the area of its folds.
 fn cylinder(radius: f64, cells: usize) -> f64 {
     let size = 0.2;
     let cell = size / cells as f64;

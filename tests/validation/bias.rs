@@ -1,7 +1,8 @@
 //! Woven cloth pulled at an angle to its warp: `1/E(θ) = c⁴/E₁ + s⁴/E₂ + c²s² (1/G − 2ν₁₂/E₁)`.
 //!
-//! Source: Jones, Mechanics of Composite Materials, § 2.6; for fabrics, Kilby 1963. The sheet is strained as that
-//! law says a free strip would be, and must answer with stress along the pull only.
+//! Source: Jones, Mechanics of Composite Materials, § 2.6; for fabrics, Kilby 1963. The sheet is
+//! strained as that law says a free strip would be, and must answer with stress along the pull
+//! only.
 
 use std::f64::consts::FRAC_PI_2;
 

@@ -1,7 +1,8 @@
-//! Equal strain along x and y: stress `E h e/(1 − ν)` in both, of woven cloth `(E₁ + ν₁₂E₂) e/(1 − ν₁₂ν₂₁)` along
-//! the warp and `(1 + ν₁₂) E₂ e/(1 − ν₁₂ν₂₁)` along the weft.
+//! Equal strain along x and y: stress `E h e/(1 − ν)` in both, of woven cloth `(E₁ + ν₁₂E₂) e/(1 −
+//! ν₁₂ν₂₁)` along the warp and `(1 + ν₁₂) E₂ e/(1 − ν₁₂ν₂₁)` along the weft.
 //!
-//! Source: plane stress, e.g. Timoshenko & Goodier, § 11; Jones, Mechanics of Composite Materials, § 2.5.
+//! Source: plane stress, e.g. Timoshenko & Goodier, § 11; Jones, Mechanics of Composite Materials,
+//! § 2.5.
 
 use super::curve::{Axis, Curve, Series, percent, worst};
 use super::rig::homogeneous;

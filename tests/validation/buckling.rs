@@ -1,10 +1,11 @@
-//! Lateral buckling: a strip clamped at one end and set on its edge stays in its plane under its own weight up
-//! to `q L³ = 12.85 √(EI · GJ)`, and beyond bends and twists out of it.
+//! Lateral buckling: a strip clamped at one end and set on its edge stays in its plane under its
+//! own weight up to `q L³ = 12.85 √(EI · GJ)`, and beyond bends and twists out of it.
 //!
-//! Source: Timoshenko & Gere, Theory of Elastic Stability, § 6.3 (after Prandtl 1899), for a load at the middle of
-//! the section. With the plate's `EI = B b` and `GJ = 2 B b` (ν = 0) that is `Γ = ρ g L³/B = 12.85 √2 = 18.17` for a
-//! narrow strip; here its width is an eighth of its length. Torsion tells whether bending on the bias is right:
-//! with plain prefactors on a herringbone grid GJ is 2.5 times too large, and the threshold 28.7.
+//! Source: Timoshenko & Gere, Theory of Elastic Stability, § 6.3 (after Prandtl 1899), for a load
+//! at the middle of the section. With the plate's `EI = B b` and `GJ = 2 B b` (ν = 0) that is `Γ =
+//! ρ g L³/B = 12.85 √2 = 18.17` for a narrow strip; here its width is an eighth of its length.
+//! Torsion tells whether bending on the bias is right: with plain prefactors on a herringbone grid
+//! GJ is 2.5 times too large, and the threshold 28.7.
 
 use glam::DVec3;
 use weft_runtime::ScopeOptions;

@@ -1,12 +1,13 @@
-//! A strip clamped at one end bends under its weight as the heavy elastica: over a range of gravity to bending,
-//! with the quadratic model and with dihedral angles, in three directions of the weave, and on a mesh turned by
-//! 90° and 45° against the strip.
+//! A strip clamped at one end bends under its weight as the heavy elastica: over a range of gravity
+//! to bending, with the quadratic model and with dihedral angles, in three directions of the weave,
+//! and on a mesh turned by 90° and 45° against the strip.
 //!
-//! Source: Bickley 1934; Romero et al. 2021 (see [`super::elastica`]). Peirce's formula of textile testing is off
-//! by 6 % here.
+//! Source: Bickley 1934; Romero et al. 2021 (see [`super::elastica`]). Peirce's formula of textile
+//! testing is off by 6 % here.
 //!
-//! The first two columns of vertices are held. The hinge between the held cell and the first free one stands for
-//! half of each, so that the strip is clamped half a cell before its first free vertex's neighbour.
+//! The first two columns of vertices are held. The hinge between the held cell and the first free
+//! one stands for half of each, so that the strip is clamped half a cell before its first free
+//! vertex's neighbour.
 
 use glam::{DQuat, DVec3};
 use weftwork::mesh::TriMesh;
@@ -22,8 +23,8 @@ const CELL: f64 = LENGTH / 50.0;
 /// Ratios of gravity to bending that are drawn, and held with one more.
 const GAMMAS: [f64; 4] = [1.0, 5.0, 20.0, 50.0];
 
-/// The largest distance of a vertex from the elastica, over the length; and of the narrow strip that is cut across its mesh,
-/// whose sides are jagged.
+/// The largest distance of a vertex from the elastica, over the length; and of the narrow strip
+/// that is cut across its mesh, whose sides are jagged.
 const WITHIN: f64 = 0.02;
 const JAGGED_WITHIN: f64 = 0.025;
 
@@ -139,8 +140,8 @@ impl Way {
         Self { mesh, ..self }
     }
 
-    /// The strip from the middle of its held cell on, along x: whole cells of a herringbone grid that is turned
-    /// against it, so that it is jagged where it is not cut along the grid.
+    /// The strip from the middle of its held cell on, along x: whole cells of a herringbone grid
+    /// that is turned against it, so that it is jagged where it is not cut along the grid.
     fn mesh(&self) -> TriMesh {
         let (length, width) = (LENGTH + 0.5 * CELL, self.cells * CELL);
         let n = (3.0 * LENGTH / CELL) as usize;
@@ -187,8 +188,8 @@ impl Way {
         mesh
     }
 
-    /// The distance of the strip's tip from the known one and the largest distance of any vertex from where it
-    /// should be, over the length; and the drop of the tip over the length.
+    /// The distance of the strip's tip from the known one and the largest distance of any vertex
+    /// from where it should be, over the length; and the drop of the tip over the length.
     fn bend(&self, gamma: f64) -> [f64; 2] {
         let mesh = self.mesh();
         let end = mesh.positions.iter().map(|p| p.x).fold(0.0, f64::max);
@@ -320,8 +321,8 @@ fn a_strip_cut_on_the_bias_of_its_mesh_bends_as_the_elastica() {
     passes(&wide, WITHIN);
 }
 
-/// A row of cells at each side bends more easily, for its hinges have neighbours on one side only: that is all
-/// that is wrong with strips along the mesh.
+/// A row of cells at each side bends more easily, for its hinges have neighbours on one side only:
+/// that is all that is wrong with strips along the mesh.
 #[test]
 fn the_error_of_a_strip_is_that_of_its_sides() {
     let off = [8.0, 16.0].map(|cells| Way { cells, ..WAYS[0] }.bend(2.0)[0]);

@@ -1,8 +1,9 @@
 //! A chain of cloth between two points: `y = a cosh(x/a)`, sag and horizontal force.
 //!
-//! Known for length 1 between ends `d` apart: `2a sinh(d/2a) = 1`, sag `a (cosh(d/2a) − 1)`, horizontal force `a`
-//! in units of weight per length. Source: Huygens, Leibniz and Johann Bernoulli 1691, e.g. Routh, Analytical
-//! Statics I, § 443. Bending and stretching are made negligible.
+//! Known for length 1 between ends `d` apart: `2a sinh(d/2a) = 1`, sag `a (cosh(d/2a) − 1)`,
+//! horizontal force `a` in units of weight per length. Source: Huygens, Leibniz and Johann
+//! Bernoulli 1691, e.g. Routh, Analytical Statics I, § 443. Bending and stretching are made
+//! negligible.
 
 use glam::DVec3;
 

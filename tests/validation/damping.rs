@@ -1,9 +1,9 @@
-//! Damping of each mode: a sheet that moves slowly from rest loses, in a short step, the energy
-//! `dt · β · 2 W(v)` to the damping of the mode it moves in and nothing to the others; `W(v)` is the elastic energy
-//! of the displacement `v`.
+//! Damping of each mode: a sheet that moves slowly from rest loses, in a short step, the energy `dt
+//! · β · 2 W(v)` to the damping of the mode it moves in and nothing to the others; `W(v)` is the
+//! elastic energy of the displacement `v`.
 //!
-//! Source: stiffness-proportional (Kelvin-Voigt) damping, power `vᵀ β K v`, e.g. Clough & Penzien, Dynamics of
-//! Structures, § 12.
+//! Source: stiffness-proportional (Kelvin-Voigt) damping, power `vᵀ β K v`, e.g. Clough & Penzien,
+//! Dynamics of Structures, § 12.
 
 use glam::DVec3;
 use weft_runtime::ScopeOptions;
@@ -28,7 +28,8 @@ const MODELS: [&str; 3] = [
     "stretch = 1000\nbending = 1e-3",
 ];
 
-/// Energy lost in a step by motion in a mode with a damping of 1 ms in another or the same, over what is known.
+/// Energy lost in a step by motion in a mode with a damping of 1 ms in another or the same, over
+/// what is known.
 fn loss(material: &str, mode: usize, damped: usize) -> f64 {
     let step = 1e-6;
     let beta = |k: usize| if k == damped { 1e-3 } else { 0.0 };

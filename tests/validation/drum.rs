@@ -1,8 +1,9 @@
 //! A taut square drum: the frequency of its lowest mode, and how fast it converges in space.
 //!
-//! Source: Rayleigh, Theory of Sound I, §195: `ω² = 2 π² T/(ρ L²)` for a square of side L with tension T per length. Stretched by e, with ν = 0,
-//! T = Eh e; in coordinates of the material, tension against motion out of the plane is T/(1+e). On a grid of right triangles the
-//! Laplacian is that of five points: `ω² = 8/a² sin²(π/2N) T/((1+e) ρ)` with cells of a.
+//! Source: Rayleigh, Theory of Sound I, §195: `ω² = 2 π² T/(ρ L²)` for a square of side L with
+//! tension T per length. Stretched by e, with ν = 0, T = Eh e; in coordinates of the material,
+//! tension against motion out of the plane is T/(1+e). On a grid of right triangles the Laplacian
+//! is that of five points: `ω² = 8/a² sin²(π/2N) T/((1+e) ρ)` with cells of a.
 
 use glam::DVec3;
 
@@ -17,7 +18,8 @@ fn mode(rest: DVec3) -> DVec3 {
     DVec3::Z * (along(rest.x) * along(rest.y))
 }
 
-/// ω² in 1/s² of a sheet of 1 m by 1 m, from one step of central differences: `x₁ = x₀ (1 − ω²h²/2)`.
+/// ω² in 1/s² of a sheet of 1 m by 1 m, from one step of central differences: `x₁ = x₀ (1 −
+/// ω²h²/2)`.
 fn square(cells: usize) -> f64 {
     let (h, size) = (2e-4, 1e-4);
     let sides = "pins = [{ min = [-1, -1, -1], max = [-0.4999, 1, 1] }, { min = [0.4999, -1, -1], max = [1, 1, 1] }, \

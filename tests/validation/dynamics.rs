@@ -1,4 +1,5 @@
-//! What validation cases of motion share: cloth alone in the world, its modes, its energy and momentum.
+//! What validation cases of motion share: cloth alone in the world, its modes, its energy and
+//! momentum.
 
 use glam::DVec3;
 use weft_runtime::ScopeOptions;
@@ -16,7 +17,8 @@ pub const METHODS: [(&str, f64); 4] = [
     ("central", 2.0),
 ];
 
-/// A cloth without gravity and collisions. `cloth` are lines of its table, `material` of its material's; `step` is in s.
+/// A cloth without gravity and collisions. `cloth` are lines of its table, `material` of its
+/// material's; `step` is in s.
 pub fn world(method: &str, step: f64, cloth: &str, material: &str) -> World {
     let text = format!(
         "gravity = [0, 0, 0]\n\
@@ -29,7 +31,8 @@ pub fn world(method: &str, step: f64, cloth: &str, material: &str) -> World {
     World::build(&scene).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Steps from a state that `start` makes of the rest positions: position and velocity of each vertex. `each` sees every step.
+/// Steps from a state that `start` makes of the rest positions: position and velocity of each
+/// vertex. `each` sees every step.
 pub fn run(
     world: &World,
     steps: usize,
@@ -48,7 +51,8 @@ pub fn run(
     }
 }
 
-/// How much of a mode, given by the displacement that is one of it, there is in positions and velocities.
+/// How much of a mode, given by the displacement that is one of it, there is in positions and
+/// velocities.
 pub fn amplitude(world: &World, s: &Simulation<'_>, mode: impl Fn(DVec3) -> DVec3) -> [f64; 2] {
     let model = world.model();
     let (mut x, mut v, mut norm) = (0.0, 0.0, 0.0);
@@ -99,7 +103,8 @@ pub fn order(errors: &[f64]) -> f64 {
 /// Orders are held to this.
 pub const SLACK: f64 = 0.15;
 
-/// The errors of every method by step, with lines of the orders they should have; and the slopes found.
+/// The errors of every method by step, with lines of the orders they should have; and the slopes
+/// found.
 pub fn orders(errors: impl Fn(&'static str) -> Vec<[f64; 2]>) -> (Vec<Series>, String) {
     let mut series = Vec::new();
     let mut slopes = Vec::new();

@@ -1,7 +1,7 @@
 //! The heavy elastica: a strip clamped horizontally that bends under its own weight.
 //!
-//! `θ'' = −Γ (1 − s) cos θ` over the length 1, `θ(0) = 0`, `θ'(1) = 0`, with `Γ = w L³/B` [Bickley 1934; the
-//! master curve of Romero et al. 2021]. Solved by shooting.
+//! `θ'' = −Γ (1 − s) cos θ` over the length 1, `θ(0) = 0`, `θ'(1) = 0`, with `Γ = w L³/B` [Bickley
+//! 1934; the master curve of Romero et al. 2021]. Solved by shooting.
 
 /// Positions and slope along the strip, in units of its length.
 pub struct Elastica {

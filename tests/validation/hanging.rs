@@ -1,8 +1,8 @@
 //! A sheet hung by its upper edge lengthens by `ρ g L²/2Eh` (ν = 0), and its edge bears its weight.
 //!
-//! Source: a bar under its own weight, Timoshenko, Strength of Materials I, § 1.5: `u(s) = ρ g (L s − s²/2)/Eh`.
-//! The corners carry other masses than the rest, so that the answer is not exact at nodes: second order in the
-//! size of cells, or better.
+//! Source: a bar under its own weight, Timoshenko, Strength of Materials I, § 1.5: `u(s) = ρ g (L s
+//! − s²/2)/Eh`. The corners carry other masses than the rest, so that the answer is not exact at
+//! nodes: second order in the size of cells, or better.
 
 use glam::DVec3;
 

@@ -1,8 +1,8 @@
 //! Validation: scenes whose answers are known from mechanics, each with its source.
 //!
-//! One module a case. Its tests hold the answer to a stated tolerance, its `curves` are what the book
-//! shows of it; `cargo run --example validation` draws them into `docs/src/validation`. To add a case, write its
-//! module and name it in [`all`].
+//! One module a case. Its tests hold the answer to a stated tolerance, its `curves` are what the
+//! book shows of it; `cargo run --example validation` draws them into `docs/src/validation`. To add
+//! a case, write its module and name it in [`all`].
 #![allow(
     dead_code,
     missing_debug_implementations,

@@ -1,18 +1,22 @@
-//! Newton's method meets the equations of a step however far that goes, as one linear solve does not: a flap swings by up to 0.8 rad in a step, and a sheet falls about its
-//! clamp in long steps.
+//! Newton's method meets the equations of a step however far that goes, as one linear solve does
+//! not: a flap swings by up to 0.8 rad in a step, and a sheet falls about its clamp in long steps.
 //!
-//! **The flap** is one triangle held by two corners, of height H, with ν = 0, so that its third corner is a mass `m` on a spring that turns freely: a pull
-//! `(A E/H)(r/H − 1)` at the distance r. A step of implicit Euler minimises `½ m |x − y|² + τ² U(x)` with
-//! `y = x̂ + τ v̂ + τ² g`, so that x lies in the direction of y and, the pull being linear,
+//! **The flap** is one triangle held by two corners, of height H, with ν = 0, so that its third
+//! corner is a mass `m` on a spring that turns freely: a pull `(A E/H)(r/H − 1)` at the distance r.
+//! A step of implicit Euler minimises `½ m |x − y|² + τ² U(x)` with `y = x̂ + τ v̂ + τ² g`, so that
+//! x lies in the direction of y and, the pull being linear,
 //!
 //! `r = (|y| + c H)/(1 + c)`, `c = τ² A E/(m H²) = 3 τ² E/(ρ H²)`.
 //!
-//! Backward differences are the same with their τ, x̂ and v̂. Linearised once, the flap goes along its tangent and gets longer.
+//! Backward differences are the same with their τ, x̂ and v̂. Linearised once, the flap goes along
+//! its tangent and gets longer.
 //!
-//! **The sheet** begins each step at rest, so that the first residual is that of forces where it is; the residual at the end is summed from forces alone, without any matrix.
+//! **The sheet** begins each step at rest, so that the first residual is that of forces where it
+//! is; the residual at the end is summed from forces alone, without any matrix.
 //!
-//! Sources: implicit Euler as a minimum, Liu, Bargteil, O'Brien & Kavan 2013, Fast simulation of mass-spring systems; backward differences, Hairer, Nørsett & Wanner,
-//! Solving Ordinary Differential Equations I, § III.1.
+//! Sources: implicit Euler as a minimum, Liu, Bargteil, O'Brien & Kavan 2013, Fast simulation of
+//! mass-spring systems; backward differences, Hairer, Nørsett & Wanner, Solving Ordinary
+//! Differential Equations I, § III.1.
 
 use glam::DVec3;
 use weft_runtime::ScopeOptions;
@@ -34,8 +38,8 @@ const GRAVITY: DVec3 = DVec3::new(0.0, 0.0, -9.81);
 /// With which the flap is thrown down from level, in m/s: through half a radian in the first step.
 const SPEED: f64 = 1.5;
 
-/// Settings of the solver. A residual of 10⁻¹⁰ of the first, which is that of a stiff flap about to be stretched, leaves the corner off by less than 10⁻⁸ of
-/// the height.
+/// Settings of the solver. A residual of 10⁻¹⁰ of the first, which is that of a stiff flap about to
+/// be stretched, leaves the corner off by less than 10⁻⁸ of the height.
 const TIGHT: &str = "newton = 100\nnewton_tolerance = 1e-10";
 const ONCE: &str = "newton = 1";
 
@@ -72,7 +76,8 @@ fn known(now: State, before: Option<State>) -> State {
     }
 }
 
-/// The corner of the flap after each step as the program has it, and as each step should have taken it from where it was.
+/// The corner of the flap after each step as the program has it, and as each step should have taken
+/// it from where it was.
 fn swing(integrator: &str, newton: &str) -> Vec<[State; 2]> {
     let mesh = TriMesh {
         positions: vec![
@@ -122,8 +127,9 @@ fn worst(steps: &[[State; 2]]) -> f64 {
     off.fold(0.0, f64::max)
 }
 
-/// Of steps of a clamped sheet, each begun at rest: the largest residual of `M u = h (f(x + h u) − d M u + M g)` as a share of what it is for u = 0, or of gravity's if
-/// that is larger. It is measured by `√Σ |r|²/m` over free vertices.
+/// Of steps of a clamped sheet, each begun at rest: the largest residual of `M u = h (f(x + h u) −
+/// d M u + M g)` as a share of what it is for u = 0, or of gravity's if that is larger. It is
+/// measured by `√Σ |r|²/m` over free vertices.
 fn residuals(newton: &str) -> f64 {
     let cloth = "grid = { size = 0.3, vertices = 10 }\npins = [{ min = [-1, -1, -1], max = [-0.1499, 1, 1] }]";
     let material = format!(

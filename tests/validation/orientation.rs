@@ -1,9 +1,12 @@
-//! Bent to a cylinder about any direction, a sheet stores `½ D(m) κ²` per area, whatever its weave and its mesh: isotropic cloth and cloth
-//! ten times as stiff along its warp as along its weft, the warp at several angles to the mesh. Held along its border to a cylinder it stays one, which is what equilibrium
-//! is for a plate, and on meshes without order tells more than energies of shapes that are given.
+//! Bent to a cylinder about any direction, a sheet stores `½ D(m) κ²` per area, whatever its weave
+//! and its mesh: isotropic cloth and cloth ten times as stiff along its warp as along its weft, the
+//! warp at several angles to the mesh. Held along its border to a cylinder it stays one, which is
+//! what equilibrium is for a plate, and on meshes without order tells more than energies of shapes
+//! that are given.
 //!
-//! Source: the energy of a plate, Timoshenko & Woinowsky-Krieger, Theory of Plates and Shells, § 11, § 83 and § 85 (Huber's orthotropic plates);
-//! that hinge energies depend on the mesh, Grinspun et al. 2006, Computing discrete shape operators on general meshes.
+//! Source: the energy of a plate, Timoshenko & Woinowsky-Krieger, Theory of Plates and Shells, §
+//! 11, § 83 and § 85 (Huber's orthotropic plates); that hinge energies depend on the mesh, Grinspun
+//! et al. 2006, Computing discrete shape operators on general meshes.
 
 use std::f64::consts::PI;
 
@@ -81,7 +84,8 @@ impl Sheet {
         energy / (0.5 * self.known(angle) * self.area() / (RADIUS * RADIUS))
     }
 
-    /// That of a cylinder whose vertices have moved to where they like, but for those that are held.
+    /// That of a cylinder whose vertices have moved to where they like, but for those that are
+    /// held.
     fn at_rest(&self, angle: f64) -> f64 {
         let x = settle(&self.world, |p| cylinder(p, angle), 1e-6);
         self.ratio(&x, angle)
@@ -157,8 +161,8 @@ fn ordered() -> impl Iterator<Item = (&'static str, TriMesh)> {
         .filter(move |(name, _)| ordered(*name))
 }
 
-/// Whether vertices have six triangles; where four and eight meet, what vertices yield is some third of what elements store, and borders, where
-/// they are held, are as much stiffer.
+/// Whether vertices have six triangles; where four and eight meet, what vertices yield is some
+/// third of what elements store, and borders, where they are held, are as much stiffer.
 fn orderly(name: &str) -> bool {
     !matches!(name, "checkerboard" | "both diagonals")
 }
@@ -240,8 +244,8 @@ fn sheets_held_to_a_cylinder_stay_one() {
     }
 }
 
-/// Every fabric that was measured, however it is laid on the mesh: within a tenth, and borders. Where a mesh has no order, what counts is what is left
-/// once vertices have moved.
+/// Every fabric that was measured, however it is laid on the mesh: within a tenth, and borders.
+/// Where a mesh has no order, what counts is what is left once vertices have moved.
 #[test]
 fn fabrics_are_right_on_any_mesh() {
     let held = held();
@@ -284,7 +288,8 @@ fn springs_that_no_prefactors_make_right_are_told() {
     }
 }
 
-/// Ten to one is not had where four and eight triangles meet in turn, with the weave along the rows: some direction is a quarter too soft, and that is told.
+/// Ten to one is not had where four and eight triangles meet in turn, with the weave along the
+/// rows: some direction is a quarter too soft, and that is told.
 #[test]
 fn what_no_elements_make_right_is_told() {
     let all = meshes(CELLS);

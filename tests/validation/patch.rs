@@ -1,8 +1,8 @@
-//! Patch test: an affine map of an irregular mesh leaves no force on inner vertices, and every border answers
-//! with the stress of the law, for isotropic and woven cloth.
+//! Patch test: an affine map of an irregular mesh leaves no force on inner vertices, and every
+//! border answers with the stress of the law, for isotropic and woven cloth.
 //!
-//! Source: Irons & Razzaque 1972 (Strang & Fix, An Analysis of the Finite Element Method, § 4.2); it is what makes
-//! elements converge.
+//! Source: Irons & Razzaque 1972 (Strang & Fix, An Analysis of the Finite Element Method, § 4.2);
+//! it is what makes elements converge.
 
 use super::curve::{Axis, Curve, Series};
 use super::rig::homogeneous;

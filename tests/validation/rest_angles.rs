@@ -1,5 +1,5 @@
-//! Rest angles: cloth that is curved at rest and bends by dihedral angles stays as it is; with the quadratic model,
-//! which takes the rest shape as flat, it unbends.
+//! Rest angles: cloth that is curved at rest and bends by dihedral angles stays as it is; with the
+//! quadratic model, which takes the rest shape as flat, it unbends.
 //!
 //! Source: [Bridson 2003, §1.4].
 

@@ -114,7 +114,8 @@ impl Rig {
     }
 }
 
-/// Positions at rest in the numbering of the world's model, starting from `start` of the rest positions.
+/// Positions at rest in the numbering of the world's model, starting from `start` of the rest
+/// positions.
 ///
 /// Rest is when nothing is faster than `slow` in m/s.
 pub fn settle(world: &World, start: impl Fn(DVec3) -> DVec3, slow: f64) -> Vec<DVec3> {
@@ -174,7 +175,8 @@ pub fn herringbone(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
     grid(size, cells.map(|n| n + 1), centre, DVec3::ZERO).unwrap()
 }
 
-/// The same with diagonals that alternate along columns too: four triangles meet at every other vertex, eight at the rest.
+/// The same with diagonals that alternate along columns too: four triangles meet at every other
+/// vertex, eight at the rest.
 pub fn checkerboard(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
     let mut mesh = parallel(size, cells);
     for k in (0..cells[0] * cells[1]).filter(|k| (k % cells[0] + k / cells[0]) % 2 == 1) {
@@ -216,8 +218,8 @@ pub fn parallel(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
     mesh
 }
 
-/// A flat rectangle from the origin on, with herringbone diagonals and inner vertices moved by up to a third
-/// of a cell, always alike.
+/// A flat rectangle from the origin on, with herringbone diagonals and inner vertices moved by up
+/// to a third of a cell, always alike.
 pub fn irregular(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
     let mut mesh = herringbone(size, cells);
     let cell = DVec3::new(size[0] / cells[0] as f64, size[1] / cells[1] as f64, 0.0);
@@ -262,8 +264,9 @@ pub fn equilateral(size: [f64; 2], cells: usize) -> TriMesh {
     mesh
 }
 
-/// Strain `[ε_xx, ε_yy, γ_xy]` put on a whole irregular sheet of 1 m by 1 m, and the stress in N/m with which
-/// its border answers: of the sides towards x and y, `[σ_xx, σ_yy, σ_xy]`. Also the largest force inside, in N.
+/// Strain `[ε_xx, ε_yy, γ_xy]` put on a whole irregular sheet of 1 m by 1 m, and the stress in N/m
+/// with which its border answers: of the sides towards x and y, `[σ_xx, σ_yy, σ_xy]`. Also the
+/// largest force inside, in N.
 ///
 /// `material` are the lines of its table, `weave` the angle of the warp to x in rad.
 pub fn homogeneous(material: &str, weave: f64, strain: [f64; 3]) -> ([f64; 3], f64) {
@@ -289,7 +292,8 @@ pub fn homogeneous(material: &str, weave: f64, strain: [f64; 3]) -> ([f64; 3], f
         .iter()
         .map(|&f| turn.inverse() * f)
         .collect();
-    // The border's forces beyond a cut through the middle; those of the sides that the cut meets cancel.
+    // The border's forces beyond a cut through the middle; those of the sides that the cut meets
+    // cancel.
     let beyond = |axis: fn(DVec3) -> f64| -> DVec3 {
         vertices(&world, |p| axis(p) > 0.5)
             .iter()

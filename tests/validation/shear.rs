@@ -1,7 +1,7 @@
 //! Pure shear `γ`: stress `E h γ/2(1 + ν)`, of woven cloth `G γ` with a modulus of its own.
 //!
-//! Source: Timoshenko & Goodier, § 6. The corotational law's strain is `U − I`, whose off-diagonal is half of `γ`
-//! exactly for the symmetric map used here.
+//! Source: Timoshenko & Goodier, § 6. The corotational law's strain is `U − I`, whose off-diagonal
+//! is half of `γ` exactly for the symmetric map used here.
 
 use super::curve::{Axis, Curve, Series, percent, worst};
 use super::rig::homogeneous;

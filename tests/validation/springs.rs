@@ -1,7 +1,9 @@
-//! The mass-spring model on equilateral triangles is the sheet of its stiffness with ν = 1/3: energy of uniaxial
-//! stress in any direction, `½ E h e²` per area, and of equal strains, `E h e²/(1 − ν)`.
+//! The mass-spring model on equilateral triangles is the sheet of its stiffness with ν = 1/3:
+//! energy of uniaxial stress in any direction, `½ E h e²` per area, and of equal strains, `E h
+//! e²/(1 − ν)`.
 //!
-//! Source: Van Gelder 1998, Approximate simulation of elastic membranes by triangulated spring meshes, and
+//! Source: Van Gelder 1998, Approximate simulation of elastic membranes by triangulated spring
+//! meshes, and
 //! [Bridson 2003, §1.2]; the triangular lattice of springs, Ostoja-Starzewski 2002.
 
 use std::f64::consts::PI;
@@ -15,7 +17,8 @@ use super::rig::{Rig, equilateral, irregular};
 const STIFFNESS: f64 = 500.0;
 const STRAIN: f64 = 1e-4;
 
-/// Energy per area over that of the sheet, under uniaxial stress along each angle, and under equal strains.
+/// Energy per area over that of the sheet, under uniaxial stress along each angle, and under equal
+/// strains.
 fn ratios(mesh: &TriMesh) -> (Vec<[f64; 2]>, f64) {
     let material =
         format!("density = 0.15\nmodel = \"springs\"\nstretch = {STIFFNESS}\nbending = 0");

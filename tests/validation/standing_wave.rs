@@ -1,9 +1,12 @@
-//! A wave that stands in a sheet held at two ends, along its length: every step of every integrator is that of one oscillator.
+//! A wave that stands in a sheet held at two ends, along its length: every step of every integrator
+//! is that of one oscillator.
 //!
-//! Sources: the sheet is a chain of N lumped masses, `ω² = 4 Eh/(ρ a²) sin²(π/2N)` with cells of a (Rayleigh, Theory of Sound I, §120); on a
-//! herringbone grid the wave must run along the columns, where masses at the border are equal. ν = 0 and one direction make the
-//! corotational law linear. What an integrator does to an oscillator with damping `α + β ω²` is written out in [`Oscillator`], from the formulas of each
-//! method; implicit Euler takes `1/(1 + ω²h²)` of its energy in each step without damping.
+//! Sources: the sheet is a chain of N lumped masses, `ω² = 4 Eh/(ρ a²) sin²(π/2N)` with cells of a
+//! (Rayleigh, Theory of Sound I, §120); on a herringbone grid the wave must run along the columns,
+//! where masses at the border are equal. ν = 0 and one direction make the corotational law linear.
+//! What an integrator does to an oscillator with damping `α + β ω²` is written out in
+//! [`Oscillator`], from the formulas of each method; implicit Euler takes `1/(1 + ω²h²)` of its
+//! energy in each step without damping.
 
 use glam::DVec3;
 
@@ -128,7 +131,8 @@ fn every_step_is_that_of_the_oscillator() {
     }
 }
 
-/// Without damping: Euler takes `1/(1 + ω²h²)`, backward differences about `ω⁴h⁴/2`, the others nothing in the long run.
+/// Without damping: Euler takes `1/(1 + ω²h²)`, backward differences about `ω⁴h⁴/2`, the others
+/// nothing in the long run.
 #[test]
 fn energy_falls_as_theory_says() {
     let h = 4e-4;

@@ -1,17 +1,25 @@
-//! Strain limits: a soft strip that hangs under its weight stretches up to its limit and no further, what is flung apart stops there and keeps its momentum, and edges change
-//! their lengths no faster than they may.
+//! Strain limits: a soft strip that hangs under its weight stretches up to its limit and no
+//! further, what is flung apart stops there and keeps its momentum, and edges change their lengths
+//! no faster than they may.
 //!
-//! **Hanging**, with ν = 0: at s from the clamp a strip bears `T = ρ g (L − s)`. Its strain is `T/E` where that is below the limit e, which is within `E e/(ρ g)` of its lower
-//! end, and e above: there its limit bears the rest. Source: ideal locking material, Prager 1957, On ideal locking materials.
+//! **Hanging**, with ν = 0: at s from the clamp a strip bears `T = ρ g (L − s)`. Its strain is
+//! `T/E` where that is below the limit e, which is within `E e/(ρ g)` of its lower end, and e
+//! above: there its limit bears the rest. Source: ideal locking material, Prager 1957, On ideal
+//! locking materials.
 //!
-//! **Flung apart**: of a triangle of the height H with ν = 0, the upper corner and the two others, of masses m each, are an oscillator of the strain, with the energy `½ A E ε²` and
-//! `ω² = 9E/(2ρH²)`, whose centre moves on evenly. At the limit e they go on together, as after an inelastic impact (Routh, Dynamics of a System of Rigid Bodies, Elementary Part), and from that
+//! **Flung apart**: of a triangle of the height H with ν = 0, the upper corner and the two others,
+//! of masses m each, are an oscillator of the strain, with the energy `½ A E ε²` and `ω² =
+//! 9E/(2ρH²)`, whose centre moves on evenly. At the limit e they go on together, as after an
+//! inelastic impact (Routh, Dynamics of a System of Rigid Bodies, Elementary Part), and from that
 //! time t₁ on the strain is `e cos ω(t − t₁)`; it was `n e sin ωt` before, so that `n sin ωt₁ = 1`.
 //!
-//! **Change** (`contact.strain_change = c`): an equilateral triangle of next to no elasticity that flies apart fast has its edges lengthened by c of themselves in the first step; then nothing
-//! holds it, and it goes on as fast: `1 + c n` after n steps. One that flies together is stopped anew in each: `(1 − c)ⁿ`. Momentum is kept.
+//! **Change** (`contact.strain_change = c`): an equilateral triangle of next to no elasticity that
+//! flies apart fast has its edges lengthened by c of themselves in the first step; then nothing
+//! holds it, and it goes on as fast: `1 + c n` after n steps. One that flies together is stopped
+//! anew in each: `(1 − c)ⁿ`. Momentum is kept.
 //!
-//! Rows of impulses are relaxed until none asks for more than half a percent of the contact thickness, which is what the limits are held to.
+//! Rows of impulses are relaxed until none asks for more than half a percent of the contact
+//! thickness, which is what the limits are held to.
 
 use glam::DVec3;
 use weft_runtime::ScopeOptions;
@@ -30,7 +38,8 @@ const GRAVITY: f64 = 9.81;
 const LIMIT: f64 = 0.05;
 /// Cells of the strip of 1 m.
 const CELLS: usize = 20;
-/// In N/m: locked nearly everywhere, where it would be longer by a third; in two thirds of its length; in a seventh.
+/// In N/m: locked nearly everywhere, where it would be longer by a third; in two thirds of its
+/// length; in a seventh.
 const STIFFNESSES: [f64; 3] = [2.0, 10.0, 25.0];
 /// Short steps: what elasticity does in one knows nothing of what limits do.
 const STEP: f64 = 0.002;
@@ -98,7 +107,8 @@ fn off(stiffness: f64, rows: &[[f64; 2]]) -> f64 {
 const BASE: f64 = 0.08;
 const HEIGHT: f64 = 0.1;
 const SOFT: f64 = 1.0;
-/// The strain that a triangle flung apart bears, and how many times that it would come to without a limit.
+/// The strain that a triangle flung apart bears, and how many times that it would come to without a
+/// limit.
 const BEARS: f64 = 0.1;
 const TIMES: f64 = 3.0;
 /// In s; the time at which it stops is known to a step.
@@ -106,7 +116,8 @@ const SHORT: f64 = 4e-5;
 /// With which all of it moves, in m/s.
 const DRIFT: DVec3 = DVec3::new(2.0, -1.0, 0.5);
 
-/// Strains of a triangle flung apart, `[t, ε]` after each step, and the largest change of momentum, as a share.
+/// Strains of a triangle flung apart, `[t, ε]` after each step, and the largest change of momentum,
+/// as a share.
 fn fling(method: &str) -> (Vec<[f64; 2]>, f64) {
     let material = format!(
         "density = {DENSITY}\nstretch = {SOFT:?}\npoisson = 0\nbending = 0\ndamping_stiffness = 0"
@@ -160,7 +171,8 @@ fn triangle(base: f64, height: f64) -> TriMesh {
     }
 }
 
-/// Takes steps from rest positions with these velocities; the largest change of momentum, as a share.
+/// Takes steps from rest positions with these velocities; the largest change of momentum, as a
+/// share.
 fn follow(
     world: &World,
     steps: usize,
@@ -188,8 +200,8 @@ const CHANGE: f64 = 0.05;
 /// The thickness that contacts have unless told otherwise, in m.
 const THICKNESS: f64 = 0.004;
 
-/// Lengths of the edges of an equilateral triangle over what they were, after each step, if it begins to grow by `rate` (1/s); and the largest
-/// change of momentum.
+/// Lengths of the edges of an equilateral triangle over what they were, after each step, if it
+/// begins to grow by `rate` (1/s); and the largest change of momentum.
 fn fly(rate: f64) -> (Vec<[f64; 3]>, f64) {
     let height = HEIGHT * 0.75f64.sqrt();
     let material = format!("density = {DENSITY}\nstretch = 1e-6\nbending = 0");

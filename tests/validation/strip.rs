@@ -1,8 +1,10 @@
 //! A strip clamped at one end swings with the frequency of a beam.
 //!
-//! Source: `ω = 1.875104² √(D/ρ)/L²` for the lowest mode of a cantilever (Rayleigh, Theory of Sound I, §173), with D the bending rigidity per
-//! width and ρ mass per area. Two columns of vertices are held: half of what bends at the second belongs to the clamp, so that L counts
-//! from half a cell before it. Hinges know nothing of the half triangles at free sides: the strip is softer by a share that falls with its width in cells.
+//! Source: `ω = 1.875104² √(D/ρ)/L²` for the lowest mode of a cantilever (Rayleigh, Theory of Sound
+//! I, §173), with D the bending rigidity per width and ρ mass per area. Two columns of vertices are
+//! held: half of what bends at the second belongs to the clamp, so that L counts from half a cell
+//! before it. Hinges know nothing of the half triangles at free sides: the strip is softer by a
+//! share that falls with its width in cells.
 
 use glam::DVec3;
 

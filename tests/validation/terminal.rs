@@ -1,8 +1,8 @@
-//! Drag: a level sheet that falls, `v = u tanh(g t/u)` with `u = √(2 ρ g/ρₐ Cₙ)`; and one that wind along its
-//! plane takes along, `v = W k W t/(1 + k W t)` with `k = ρₐ Cₜ/2ρ`.
+//! Drag: a level sheet that falls, `v = u tanh(g t/u)` with `u = √(2 ρ g/ρₐ Cₙ)`; and one that wind
+//! along its plane takes along, `v = W k W t/(1 + k W t)` with `k = ρₐ Cₜ/2ρ`.
 //!
-//! Source: quadratic drag, e.g. Taylor, Classical Mechanics, § 2.4. ρ is the mass per area of the sheet, ρₐ the
-//! density of the air.
+//! Source: quadratic drag, e.g. Taylor, Classical Mechanics, § 2.4. ρ is the mass per area of the
+//! sheet, ρₐ the density of the air.
 
 use glam::DVec3;
 use weft_runtime::ScopeOptions;

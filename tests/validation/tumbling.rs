@@ -1,8 +1,11 @@
-//! A crumpled sheet that tumbles freely: orders of the integrators where nothing is linear, and their budgets of momentum and energy.
+//! A crumpled sheet that tumbles freely: orders of the integrators where nothing is linear, and
+//! their budgets of momentum and energy.
 //!
-//! Sources: forces between vertices sum to zero, so that linear momentum is kept to the tolerance of the solve by every method here; the order of a
-//! method is the slope of its error against a solution with much shorter steps (Hairer, Nørsett & Wanner, Solving Ordinary Differential
-//! Equations I, §II.4). Angular momentum is kept to the order of the method only, and never grows by more.
+//! Sources: forces between vertices sum to zero, so that linear momentum is kept to the tolerance
+//! of the solve by every method here; the order of a method is the slope of its error against a
+//! solution with much shorter steps (Hairer, Nørsett & Wanner, Solving Ordinary Differential
+//! Equations I, §II.4). Angular momentum is kept to the order of the method only, and never grows
+//! by more.
 
 use glam::DVec3;
 
@@ -18,7 +21,8 @@ fn start(rest: DVec3) -> (DVec3, DVec3) {
     (lifted * DVec3::new(1.02, 1.0, 1.0), v)
 }
 
-/// Positions at the end; and of energy, linear and angular momentum the largest changes on the way, as shares.
+/// Positions at the end; and of energy, linear and angular momentum the largest changes on the way,
+/// as shares.
 fn tumble(method: &str, steps: usize) -> (Vec<DVec3>, [f64; 3]) {
     let cloth = "grid = { size = 1, vertices = 9 }";
     let material =
@@ -77,8 +81,9 @@ fn integrators_are_of_their_orders_where_nothing_is_linear() {
     }
 }
 
-/// Linear momentum is kept; energy and angular momentum are to the order of the method, the latter to rounding by central differences,
-/// whose forces act at the positions between which velocities change.
+/// Linear momentum is kept; energy and angular momentum are to the order of the method, the latter
+/// to rounding by central differences, whose forces act at the positions between which velocities
+/// change.
 #[test]
 fn budgets_of_momentum_and_energy_are_kept() {
     for (method, known) in super::dynamics::METHODS {
@@ -86,7 +91,8 @@ fn budgets_of_momentum_and_energy_are_kept() {
         let (_, fine) = tumble(method, 384);
         let [energy, _, angular] = [0, 1, 2].map(|k| super::dynamics::order(&[coarse[k], fine[k]]));
         assert!(fine[1] < 1e-8, "{method}: {}", fine[1]);
-        // Not only their order: an integrator that lost a hundred times as much would have that too.
+        // Not only their order: an integrator that lost a hundred times as much would have that
+        // too.
         let most = match method {
             "euler" => [0.015, 5e-5],
             "bdf2" => [2.5e-5, 6e-7],
@@ -96,7 +102,8 @@ fn budgets_of_momentum_and_energy_are_kept() {
             fine[0] < most[0] && fine[2] < most[1],
             "{method}: {fine:?} of energy and angular momentum"
         );
-        // What numerical damping takes of energy is of a higher order than the method where motion is smooth.
+        // What numerical damping takes of energy is of a higher order than the method where motion
+        // is smooth.
         assert!(
             energy > known - super::dynamics::SLACK,
             "{method}: {energy}"

@@ -15,8 +15,8 @@ const STRAINS: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 
 /// Force per width in N/m and lateral contraction halfway of a strip of 2 m by 0.2 m.
 ///
-/// The mean strain of the strip is a little below that halfway, since the clamps hold its ends wide: it is
-/// measured halfway too.
+/// The mean strain of the strip is a little below that halfway, since the clamps hold its ends
+/// wide: it is measured halfway too.
 fn pull(strain: f64) -> [f64; 3] {
     let cloth = "grid = { size = [2, 0.2], vertices = [61, 7] }\n\
                  pins = [{ min = [-2, -1, -1], max = [-0.999, 1, 1] }, { min = [0.999, -1, -1], max = [2, 1, 1] }]";

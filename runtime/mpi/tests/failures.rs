@@ -109,7 +109,8 @@ fn start_together(own: Result<(&str, Options), Failure>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Launchers end a job as soon as one of its processes has failed: the one that says why comes first.
+/// Launchers end a job as soon as one of its processes has failed: the one that says why comes
+/// first.
 #[expect(clippy::disallowed_methods, reason = "the end of a process")]
 fn let_another_speak() {
     thread::sleep(Duration::from_millis(300));

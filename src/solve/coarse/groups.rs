@@ -11,9 +11,9 @@
 //!
 //! additive Schwarz without overlap \[SBG96, ch. 1\], whose local problems are not of vertices but
 //! of groups: they have a tenth of the unknowns, and their factors some 80 bytes a vertex. A
-//! subdomain is a patch or a part of one ([`super::subdomains`]). Errors that are no
-//! larger than a subdomain are solved for here; the coarse level is left with larger ones. D is of patches alone: whoever owns one does all
-//! of it ([`super::cholesky`]), and nothing travels.
+//! subdomain is a patch or a part of one ([`super::subdomains`]). Errors that are no larger than a
+//! subdomain are solved for here; the coarse level is left with larger ones. D is of patches alone:
+//! whoever owns one does all of it ([`super::cholesky`]), and nothing travels.
 //!
 //! The modes of a group are those of its aggregate, of these vertices alone: any basis of rigid
 //! motions will do. So the sums of an aggregate are those of its groups added up, blocks of the

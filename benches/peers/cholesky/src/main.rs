@@ -2,8 +2,9 @@
 //!
 //!   peer-cholesky DIRECTORY RUNS
 //!
-//! Prints `symbolic MILLISECONDS`, `factor MILLISECONDS` and `solve MILLISECONDS`, of each the shortest of so many runs on
-//! one core, and leaves the solution in `solution.bin`. faer chooses order (AMD) and kind of factor by itself.
+//! Prints `symbolic MILLISECONDS`, `factor MILLISECONDS` and `solve MILLISECONDS`, of each the
+//! shortest of so many runs on one core, and leaves the solution in `solution.bin`. faer chooses
+//! order (AMD) and kind of factor by itself.
 
 use std::error::Error;
 use std::fs;

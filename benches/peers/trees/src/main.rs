@@ -2,9 +2,9 @@
 //!
 //!   peer-trees DIRECTORY RUNS H
 //!
-//! Prints lines `WHAT PEER MILLISECONDS COUNT`, of each the shortest of so many runs. Boxes hold the same points as those of
-//! the bench and are rounded outwards alike, so that counts can be compared. parry has a traversal of two trees; with obvhs
-//! each leaf asks the tree.
+//! Prints lines `WHAT PEER MILLISECONDS COUNT`, of each the shortest of so many runs. Boxes hold
+//! the same points as those of the bench and are rounded outwards alike, so that counts can be
+//! compared. parry has a traversal of two trees; with obvhs each leaf asks the tree.
 
 use std::error::Error;
 use std::fs;
@@ -58,8 +58,8 @@ fn below(d: f64) -> f32 {
     nearest - nearest.abs() * f32::EPSILON - f32::MIN_POSITIVE
 }
 
-/// Prints the shortest of so many runs, and of more if they take less than a quarter of a second: caches take a while to hold what
-/// comes again.
+/// Prints the shortest of so many runs, and of more if they take less than a quarter of a second:
+/// caches take a while to hold what comes again.
 fn report<R>(
     what: &str,
     peer: &str,

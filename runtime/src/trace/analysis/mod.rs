@@ -1,6 +1,6 @@
 //! An analysis of why a scope did not scale: every idle moment of every worker gets one cause.
 //!
-//! The same span is divided up for all ranks, from the first event anywhere to the last. So the
+//! One span is divided up for all ranks, from the first event anywhere to the last. So the
 //! parts add up: on each rank, busy and idle time are together workers × makespan.
 
 mod hints;
