@@ -40,6 +40,7 @@ pub use narrow::ccd;
 pub use narrow::contact::{self, Contact};
 pub use query::brute_force::brute_force;
 pub use query::candidates;
+pub(crate) use query::findings::{Candidate, Findings};
 pub(crate) use query::prepare::subtrees;
 pub use query::snapshot::{Geometry, Snapshot};
 pub use query::targets::Target;

@@ -101,6 +101,9 @@ pub struct Header {
     /// [`Past::length`] in s; in layout 4 only.
     #[serde(default)]
     pub past_s: Option<f64>,
+    /// [`SavedState::squeezed`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub squeezed: Vec<[u32; 2]>,
 }
 
 impl Header {
@@ -140,6 +143,7 @@ impl Checkpoint {
         if !(self.state.is_of(vertices as usize)
             && self.state.step == self.header.step
             && self.state.substep == self.header.substep
+            && self.state.squeezed == self.header.squeezed
             && past.map(|past| past.length) == self.header.past_s)
         {
             let what = "the state is not of the header's vertices and step";
@@ -298,6 +302,7 @@ impl Checkpoint {
             contacts: contacts.ok_or_else(|| damaged("it has unknown contacts".to_owned()))?,
             substep: header.substep,
             past,
+            squeezed: header.squeezed.clone(),
         };
         let [last, before] = &state.changes;
         let numbers = [&state.positions, &state.velocities, last, before];
@@ -484,6 +489,7 @@ mod tests {
                 beyond_limit: Some(0.0),
                 substep: [2, 1],
                 past_s: None,
+                squeezed: vec![[1, 0]],
             },
             state: SavedState {
                 step,
@@ -493,6 +499,7 @@ mod tests {
                 contacts: vec![contact(5), contact(2)],
                 substep: [2, 1],
                 past: None,
+                squeezed: vec![[1, 0]],
             },
         }
     }

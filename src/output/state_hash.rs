@@ -27,9 +27,15 @@ pub struct StateHash(pub u64);
 ///
 /// `positions` in m and `velocities` in m/s, both in **global original vertex order**. Hashed are,
 /// as little-endian 64-bit words: step, number of positions, their coordinates, number of
-/// velocities, theirs.
+/// velocities, theirs; then, if there are any, the number of squeezed vertices and for each its
+/// number and that of the body.
 #[must_use]
-pub fn state_hash(step: u64, positions: &[DVec3], velocities: &[DVec3]) -> StateHash {
+pub fn state_hash(
+    step: u64,
+    positions: &[DVec3],
+    velocities: &[DVec3],
+    squeezed: &[[u32; 2]],
+) -> StateHash {
     let mut hasher = Sha256::new();
     hasher.update(b"weft state 1\n");
     hasher.update(step.to_le_bytes());
@@ -39,6 +45,12 @@ pub fn state_hash(step: u64, positions: &[DVec3], velocities: &[DVec3]) -> State
             for coordinate in vector.to_array() {
                 hasher.update(coordinate.to_bits().to_le_bytes());
             }
+        }
+    }
+    if !squeezed.is_empty() {
+        hasher.update((squeezed.len() as u64).to_le_bytes());
+        for number in squeezed.as_flattened() {
+            hasher.update(u64::from(*number).to_le_bytes());
         }
     }
     let digest = hasher.finalize();
@@ -93,6 +105,7 @@ mod tests {
             3,
             &[DVec3::new(x, 2.0, 3.0), DVec3::ONE],
             &[DVec3::new(v, 0.0, 0.0); 2],
+            &[],
         )
     }
 
@@ -109,9 +122,16 @@ mod tests {
         assert_ne!(reference, hash(f64::from_bits(1.0f64.to_bits() + 1), 0.0));
         assert_ne!(reference, hash(1.0, -0.0));
         let p = [DVec3::X, DVec3::Y];
-        assert_ne!(state_hash(1, &p, &[]), state_hash(2, &p, &[]));
-        assert_ne!(state_hash(1, &p, &[]), state_hash(1, &[], &p));
-        assert_ne!(state_hash(1, &p, &[]), state_hash(1, &[p[1], p[0]], &[]));
+        assert_ne!(state_hash(1, &p, &[], &[]), state_hash(2, &p, &[], &[]));
+        assert_ne!(
+            state_hash(1, &p, &[], &[]),
+            state_hash(1, &p, &[], &[[0, 1]])
+        );
+        assert_ne!(state_hash(1, &p, &[], &[]), state_hash(1, &[], &p, &[]));
+        assert_ne!(
+            state_hash(1, &p, &[], &[]),
+            state_hash(1, &[p[1], p[0]], &[], &[])
+        );
     }
 
     #[test]

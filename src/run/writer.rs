@@ -176,6 +176,7 @@ impl<'w> Writer<'w> {
             beyond_limit: Some(self.beyond_limit),
             substep: state.substep,
             past_s: state.past.as_ref().map(|past| past.length),
+            squeezed: state.squeezed.clone(),
         };
         Checkpoint { header, state }.write(&self.directory)?;
         Ok(())
@@ -281,7 +282,7 @@ impl<'w> Writer<'w> {
         let v = self.world.original_order(simulation.velocities());
         Last {
             history: self.history.mark(),
-            hash: state_hash(simulation.step(), &x, &v),
+            hash: state_hash(simulation.step(), &x, &v, &simulation.squeezed()),
             steps: simulation.step(),
             crossings: Skin::new(&x, &self.triangles).crossings().len(),
             pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),

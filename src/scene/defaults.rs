@@ -8,7 +8,7 @@ use weft_runtime::Policy;
 
 use super::{
     Balance, BendingModel, ContactParameters, Culling, Integrator, Material, MembraneModel, Output,
-    Partition, Preconditioner, Solver, Time,
+    Partition, Preconditioner, Solver, Squeezed, Time,
 };
 use crate::physics::air::Air;
 
@@ -88,6 +88,7 @@ impl Default for ContactParameters {
             iterations: 100,
             strain_change: None,
             certify: false,
+            squeezed: Squeezed::Give,
         }
     }
 }

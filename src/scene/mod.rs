@@ -548,8 +548,33 @@ pub struct ContactParameters {
     /// Relative change of length in a step beyond which impulses damp an edge of the cloth; none if
     /// absent.
     pub strain_change: Option<f64>,
-    /// Whether displacements are cut where cloth would cross cloth.
+    /// Whether displacements are cut where cloth would cross cloth or bodies.
     pub certify: bool,
+    /// What becomes of cloth that bodies leave no room.
+    pub squeezed: Squeezed,
+}
+
+/// What becomes of cloth that bodies leave no room, by the names that scenes give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Squeezed {
+    /// The body of the higher number lets it through, and it is led out when there is room.
+    Give,
+    /// The run stops.
+    Stop,
+}
+
+impl Squeezed {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Give, Self::Stop];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Give => "give",
+            Self::Stop => "stop",
+        }
+    }
 }
 
 /// The tests of cloth against itself that are left out, by the names that scenes give them. The

@@ -137,7 +137,7 @@ impl<'w> Simulation<'w> {
         Ok(Self {
             world,
             local: LocalState::new(world, &domain),
-            detection: Detection::new(vertices, options),
+            detection: Detection::new(vertices, options, contact.certify),
             system: LinearSystem::new(world, &domain, matrix, shares, &neighbourhood),
             integrator: TimeIntegrator::new(settings.integrator, iterates, &domain.plan),
             response: Response::new(&domain, &team, watched, &neighbourhood),
@@ -149,6 +149,19 @@ impl<'w> Simulation<'w> {
             substep,
             solver,
         })
+    }
+
+    /// Vertices in the order of the scene's own, each with the number of a body that lets it through
+    /// because there was no room; ascending, and the same on every rank.
+    #[must_use]
+    pub fn squeezed(&self) -> Vec<[u32; 2]> {
+        let suspended = self.certification.iter().flat_map(Certification::suspended);
+        let old = self.world.tree().new_to_old();
+        let mut squeezed: Vec<_> = suspended
+            .map(|&[v, body]| [old[v as usize], body])
+            .collect();
+        squeezed.sort_unstable();
+        squeezed
     }
 
     /// From now on keeps so many events of each step's collision scope, in its report

@@ -78,7 +78,8 @@ impl Simulation<'_> {
             substep: &*substep,
         };
         let shares = solver.cg.shares().clone();
-        let contacts = detection.detect(comm, at, state, shares.team(), report)?;
+        let suspended = certification.as_ref().map_or(&[][..], |c| c.suspended());
+        let contacts = detection.detect(comm, at, state, (shares.team(), suspended), report)?;
         let count = Some(("contacts", report.contacts));
         report.times[0] = clock.lap(comm, count, Some(PHASES[1]));
 
@@ -160,7 +161,7 @@ impl Simulation<'_> {
             integrator,
             shares: &shares,
             jolts: response.bodies.jolts(),
-            certification: certification.as_mut(),
+            certification: certification.as_mut().map(|c| (c, &*detection)),
         };
         exchange.share(comm, at, values, report, clock)?;
         report.times[4] = clock.lap(comm, None, None);

@@ -6,9 +6,10 @@ use std::ops::Range;
 use glam::DVec3;
 use proptest::prelude::*;
 
-use super::plane::{self, Motion, separating};
+use super::plane::{self, Advance, Motion, separating};
 use super::truncate::Round;
 use super::*;
+use crate::collide::BodyMotion;
 use crate::collide::audit::crossings;
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::tree::Bvh;
@@ -45,6 +46,10 @@ struct Cloth {
     masses: Vec<f64>,
     /// The number of vertices that can be stopped.
     movable: u32,
+    /// How the body of all others moves.
+    mover: Mover,
+    body_of: Vec<u32>,
+    held: Vec<bool>,
 }
 
 /// What a step came to.
@@ -84,6 +89,9 @@ impl Cloth {
             surface: Surface::new(&triangles, x.len()),
             masses: vec![1.0; x.len()],
             movable: x.len() as u32,
+            mover: falling(0.0),
+            body_of: vec![0; x.len()],
+            held: vec![false; x.len()],
             x,
         };
         assert!(cloth.crossings(&cloth.x).is_empty());
@@ -132,6 +140,11 @@ impl Cloth {
             goal,
             masses: &self.masses,
             movable: self.movable,
+            movers: std::slice::from_ref(&self.mover),
+            body_of: &self.body_of,
+            held: &self.held,
+            suspended: &[],
+            self_collision: true,
             least: LEAST,
         }
     }
@@ -183,8 +196,18 @@ impl Cloth {
     }
 }
 
+/// A body of triangles that falls by some length in a step.
+fn falling(by: f64) -> Mover {
+    let motion = BodyMotion::constant(DVec3::Z * -by);
+    Mover {
+        form: Form::Triangles,
+        from: motion.at(0.0),
+        to: motion.at(1.0),
+    }
+}
+
 /// All pairs that are not certified, found by looking at all whose volumes meet.
-fn uncertified(step: &Truncate<'_>) -> Vec<Pair> {
+fn uncertified(step: &Truncate<'_>) -> Vec<Meeting> {
     let all = vec![true; step.start.len()];
     let mut round = Round::default();
     step.refit(step.goal, &all, &mut round);
@@ -203,7 +226,7 @@ fn uncertified(step: &Truncate<'_>) -> Vec<Pair> {
         let first = pair.kind.first();
         let meets = around(0..first).overlaps(&around(first..4));
         if meets && !is_certified(pair.kind, &displacements, LEAST) {
-            hits.push(pair);
+            hits.push(Meeting::Features(pair));
         }
     });
     hits
@@ -292,7 +315,10 @@ fn the_order_of_hits_does_not_matter() {
     assert!(hits.len() > 100);
     let one = truncate.run(&hits);
     hits.reverse();
-    hits.sort_by_key(|pair| pair.vertices[1] % 7);
+    hits.sort_by_key(|hit| match hit {
+        Meeting::Features(pair) => pair.vertices[1] % 7,
+        _ => 0,
+    });
     assert_eq!(truncate.run(&hits), one);
 }
 
@@ -333,16 +359,27 @@ fn cloth_gives_way_to_what_cannot_be_stopped_as_far_as_there_is_room() {
 }
 
 #[test]
-fn what_is_left_no_room_is_named_and_cloth_does_not_cross_cloth() {
-    // A plate that comes down on two sheets and goes through them.
+fn what_a_body_sweeps_over_is_carried_along_with_all_that_is_in_its_way() {
+    // A plate that comes down on two sheets, and takes both along.
     let mut cloth = Cloth::stack(3, 6, 0.5);
-    cloth.movable = 72;
+    (cloth.movable, cloth.mover) = (72, falling(2.0));
     let stepped = cloth.step(|v, _| if v < 72 { DVec3::ZERO } else { DVec3::Z * -2.0 });
-    assert!(!stepped.found.squeezed.is_empty());
-    let squeezed = |pair: &Pair| {
-        pair.vertices.iter().any(|&v| v < 72) && pair.vertices.iter().any(|&v| v >= 72)
-    };
-    assert!(stepped.found.squeezed.iter().all(squeezed));
+    assert_eq!(stepped.found.squeezed, []);
+    assert_eq!(cloth.crossings(&cloth.x), []);
+    assert!(cloth.x[36].z < -1.0 && cloth.x[0].z < cloth.x[36].z);
+}
+
+#[test]
+fn what_is_left_no_room_is_named_and_cloth_does_not_cross_cloth() {
+    // As above, but pins hold the lower sheet.
+    let mut cloth = Cloth::stack(3, 6, 0.5);
+    (cloth.movable, cloth.mover) = (72, falling(2.0));
+    cloth.held[..36].fill(true);
+    let stepped = cloth.step(|v, _| if v < 72 { DVec3::ZERO } else { DVec3::Z * -2.0 });
+    let squeezed = &stepped.found.squeezed;
+    assert!(!squeezed.is_empty());
+    assert!(squeezed.iter().all(|s| s.vertex < 72 && s.body == 0));
+    assert_eq!(cloth.x[..36], Cloth::stack(3, 6, 0.5).x[..36]);
     assert_eq!(
         crossings(&cloth.x[..72], &cloth.surface.triangles()[..100]),
         []
@@ -358,7 +395,7 @@ fn what_crosses_at_the_start_stays_where_it_is() {
     let truncate = cloth.truncate(&goal);
     let found = truncate.run(&uncertified(&truncate));
     assert_eq!(found.kept[5], 0.0);
-    let stayed = found.end(&truncate, 5) - found.common[5];
+    let stayed = found.end(&truncate, 5) - found.base[5];
     assert!(stayed.distance(before[5]) < 1e-15);
 }
 
@@ -402,7 +439,14 @@ proptest! {
         let Some(found) = separating(kind, &points) else { return Ok(()) };
         let displacements = displacements.map(DVec3::from_array);
         let margin = plane::margin(plane::largest(&points) + 9.0);
-        let limits = plane::limits(kind, &found, &displacements, [true; 4], LEAST, margin);
+        let (low, high) = plane::sides(kind, &found.heights);
+        let advances: [Advance; 4] = std::array::from_fn(|k| {
+            let (first, along) = (k < kind.first(), found.normal.dot(displacements[k]));
+            let height = found.heights[k];
+            let (behind, own) = if first { (height - low, -along) } else { (high - height, along) };
+            Advance { first, behind, base: 0.0, own }
+        });
+        let limits = plane::limits(&advances, found.gap - LEAST, margin);
         prop_assert!(!limits.squeezed);
         let ends = [0, 1, 2, 3].map(|k| points[k] + displacements[k] * limits.kept[k]);
         prop_assert!(plane::gap(kind, found.normal, &ends) >= found.gap.min(LEAST) - 2.0 * margin);

@@ -184,12 +184,14 @@ impl FeatureFilter {
         });
     }
 
-    /// Tests the features of pairs of triangles, as [`Self::features`] takes them.
+    /// Tests the features of pairs of triangles, as [`Self::features`] takes them, and tells
+    /// `note` each pair of features that it tests.
     pub(in crate::collide) fn contacts(
         &mut self,
         snap: &Snapshot<'_>,
         leaves: [&Leaves<'_>; 2],
         pairs: &[(u32, u32)],
+        note: &mut impl FnMut(PairKind, u32, u32),
         out: &mut Vec<Contact>,
     ) {
         let (close, mut count) = (&mut self.close, 0);
@@ -197,6 +199,7 @@ impl FeatureFilter {
             lists: &mut self.lists,
             of: (snap, leaves, pairs),
             found: |kind, a, b| {
+                note(kind, a, b);
                 if kind == PairKind::VertexFace {
                     features::vertex_face(snap, a, b, out);
                 } else {

@@ -48,6 +48,8 @@ pub struct Snapshot<'a> {
     pub(in crate::collide) volumes: &'a Volumes,
     /// Whether trees are made only as far as tests look at them.
     by_subtrees: bool,
+    /// Vertices, each with a body that lets it through, ascending.
+    pub(in crate::collide) suspended: &'a [[u32; 2]],
 }
 
 /// The things that a step's geometry is made from.
@@ -107,7 +109,15 @@ impl<'a> Snapshot<'a> {
             self_collision: geometry.self_collision,
             volumes,
             by_subtrees: false,
+            suspended: &[],
         }
+    }
+
+    /// Finds no contacts of these vertices, ascending, each with the body that lets it through.
+    #[must_use]
+    pub(crate) fn suspending(mut self, suspended: &'a [[u32; 2]]) -> Self {
+        self.suspended = suspended;
+        self
     }
 
     /// Makes trees only as far as tests look at them, for a rank that does not test all patches

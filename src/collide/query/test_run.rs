@@ -22,6 +22,7 @@ use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::contact::Contact;
 use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves, TRIANGLES};
 use crate::collide::narrow::features;
+use crate::collide::query::findings::Findings;
 use crate::collide::query::snapshot::Snapshot;
 use crate::collide::query::targets::{Target, near_solid};
 use crate::collide::query::volumes::Held;
@@ -68,7 +69,7 @@ impl Sink for Vec<Contact> {
         leaves: [&Leaves<'_>; 2],
         pairs: &[(u32, u32)],
     ) {
-        sieve.contacts(snap, leaves, pairs, self);
+        sieve.contacts(snap, leaves, pairs, &mut |_, _, _| {}, self);
     }
 
     #[inline]
@@ -204,6 +205,16 @@ impl TestRun {
         snap: &Snapshot<'_>,
         budget: u32,
         out: &mut Vec<Contact>,
+    ) -> (Made, bool) {
+        self.advance_into(snap, budget, out)
+    }
+
+    /// Makes tests as [`TestRun::advance_counting`], and keeps more of what they find.
+    pub(crate) fn advance_finding(
+        &mut self,
+        snap: &Snapshot<'_>,
+        budget: u32,
+        out: &mut Findings,
     ) -> (Made, bool) {
         self.advance_into(snap, budget, out)
     }

@@ -106,29 +106,3 @@ fn where_nothing_would_cross_the_state_is_that_without() {
     assert_eq!((crossed, cut), (0, 0));
     assert!(with == state(false).2);
 }
-
-#[test]
-fn messages_that_are_no_pairs_are_refused() {
-    let pair = |kind, last| Record {
-        kind,
-        vertices: [0, 1, 2, last],
-    };
-    let read = |bytes: &[u8]| {
-        let mut all = Vec::new();
-        read(bytes, 4, &mut all).map(|()| all)
-    };
-    let good = [pair(0, 3), pair(1, 3)];
-    let found = read(bytemuck::cast_slice(&good)).unwrap();
-    assert_eq!(
-        found
-            .iter()
-            .map(Record::of)
-            .map(|r| r.kind)
-            .collect::<Vec<_>>(),
-        [0, 1]
-    );
-    for bad in [pair(2, 3), pair(0, 4)] {
-        assert!(read(bytemuck::bytes_of(&bad)).is_err());
-    }
-    assert!(read(&bytemuck::bytes_of(&good[0])[1..]).is_err());
-}

@@ -17,6 +17,7 @@ use crate::collide::Extent;
 use crate::scene::Integrator;
 use crate::solve::fault;
 use crate::step::certify::{Certification, Goals};
+use crate::step::contact::detection::Detection;
 use crate::step::context::{Context, first_of};
 use crate::step::error::StepError;
 use crate::step::integrate::time_integrator::{Jolt, TimeIntegrator};
@@ -61,8 +62,9 @@ pub(crate) struct Exchanged<'a> {
     /// The shares of the owned vertices in loops.
     pub(crate) shares: &'a Shares,
     pub(crate) jolts: &'a [Jolt],
-    /// The certification of displacements, if the scene asks for it.
-    pub(crate) certification: Option<&'a mut Certification>,
+    /// The certification of displacements, with what the search of contacts left to it, if the
+    /// scene asks for it.
+    pub(crate) certification: Option<(&'a mut Certification, &'a Detection)>,
 }
 
 impl Exchange {
@@ -156,7 +158,7 @@ impl Exchange {
         let vertices = state.len() as u64;
         (at.domain.cost_model).charge(comm, Work::NewState { vertices });
         let mut extent = self.move_all(at, state, integrator)?;
-        if let Some(certification) = certification {
+        if let Some((certification, detection)) = certification {
             let goals = Goals {
                 moves: &mut self.moves,
                 ends: if integrator.has_ends() {
@@ -166,7 +168,8 @@ impl Exchange {
                 },
                 moved: &mut self.moved,
             };
-            report.certified = certification.certify(comm, at, state, goals, shares.team())?;
+            report.certified =
+                certification.certify(comm, at, (state, detection), goals, shares.team())?;
             if report.certified.cut > 0 {
                 // The next substep begins elsewhere.
                 ahead = None;

@@ -23,7 +23,7 @@ use crate::collide::{Contact, Snapshot, Volumes, brute_force};
 use crate::scene::Scene;
 use crate::solve::Rows;
 use crate::step::contact::balancer::Balancer;
-use crate::step::contact::detect::{Search, detect};
+use crate::step::contact::detect::{Search, Searched, detect};
 use crate::team::Team;
 
 fn world(text: &str) -> World {

@@ -384,6 +384,14 @@ impl World {
         depths.fold(f64::NEG_INFINITY, f64::max)
     }
 
+    /// How deep a point is inside a body at this time, in m, and the unit vector to where it is
+    /// nearest to being out; `None` outside.
+    pub(crate) fn way_out(&self, body: u32, p: DVec3, time: f64) -> Option<(f64, DVec3)> {
+        let pose = self.body_motions[body as usize].at(time);
+        let (depth, direction) = self.solids[body as usize].way_out(pose.undo(p))?;
+        Some((depth, pose.turned(direction)))
+    }
+
     /// Values in the order of the scene's own vertices, from one per vertex of the tree's
     /// numbering.
     #[must_use]
