@@ -54,7 +54,8 @@ impl Substep {
 
     /// Finds the motion that pins prescribe in it.
     pub(crate) fn place_pins(&mut self, world: &World) {
-        let end = self.time(world) + self.dt;
-        world.pins().place(end, &mut self.prescribed);
+        let start = self.time(world);
+        let times = [start, start + self.dt];
+        world.pins().place(times, &mut self.prescribed);
     }
 }

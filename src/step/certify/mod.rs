@@ -25,6 +25,7 @@ use super::context::Context;
 use super::error::StepError;
 use super::state::State;
 use super::world::World;
+use crate::collide::ClothSurface;
 use crate::collide::certify::{Mover, Scenery, Truncate, exceeders, is_crossing, respond};
 use crate::scene;
 use crate::team::Team;
@@ -34,6 +35,9 @@ const GAP: f64 = 1e-3;
 /// The share of half the reach of contacts by which vertices may end elsewhere than foreseen, before
 /// they are searched for anew; less than 1 for the rounding of swept volumes.
 const ALLOWANCE: f64 = 0.999;
+/// The displacement beyond that of its piece of cloth, in edges, from which on one is absurd. The
+/// volumes of such displacements would meet nearly everything.
+const ABSURD: f64 = 8.0;
 /// How far squeezed vertices are led out in a substep, as a share of the thickness.
 const LED_OUT: f64 = 0.1;
 
@@ -44,6 +48,8 @@ pub(crate) struct Certification {
     /// Where all vertices start and would go, those of cloth before those of bodies, in m.
     start: Vec<DVec3>,
     goal: Vec<DVec3>,
+    /// The mean length of edges at rest, in m.
+    edge: f64,
     /// Vertices, each with a body that lets it through, ascending.
     suspended: Vec<[u32; 2]>,
 }
@@ -61,11 +67,18 @@ pub struct Certified {
     pub zones: u64,
     /// Vertices whose displacements were cut, the same on all ranks.
     pub cut: u64,
+    /// Vertices that pins hold whose displacements were cut, the same on all ranks.
+    pub lagging: u64,
     /// Vertices that bodies let through when the step ended, the same on all ranks.
     pub squeezed: u64,
 }
 
 impl Certified {
+    /// Whether vertices may end elsewhere than they would have.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.hits > 0 || self.cut > 0
+    }
+
     /// Adds those of another substep, which came later.
     pub(crate) fn add(&mut self, other: &Self) {
         self.tests += other.tests;
@@ -73,6 +86,7 @@ impl Certified {
         self.rounds += other.rounds;
         self.zones += other.zones;
         self.cut += other.cut;
+        self.lagging += other.lagging;
         self.squeezed = other.squeezed;
     }
 }
@@ -113,6 +127,7 @@ impl Certification {
             ),
             start: Vec::new(),
             goal: Vec::new(),
+            edge: mean_edge(geometry.cloth),
             suspended: Vec::new(),
         })
     }
@@ -144,6 +159,7 @@ impl Certification {
         let geometry = world.geometry();
         let times = [at.substep.time(world), at.substep.next_time(world)];
         let movers = self.scenery.movers(geometry.body_motions, times);
+        let curbed = self.curb(world, state, &mut goals, dt);
         let led = self.lead_out(at, state, &mut goals, &movers);
         let ends = self.scenery.ends(&movers);
         for (all, of_cloth, of_bodies) in [
@@ -218,16 +234,50 @@ impl Certification {
             }
             for v in (0..state.len()).filter(|&v| found.kept[v] < 1.0) {
                 certified.cut += 1;
+                certified.lagging += u64::from(world.pinned()[v]);
                 goals.change(v, state.x[v], found.end(&step, v as u32), dt);
             }
             let squeezed = found.squeezed.iter();
             (self.suspended).extend(squeezed.map(|squeezed| [squeezed.vertex, squeezed.body]));
             self.suspended.sort_unstable();
         }
-        certified.cut += led;
+        certified.cut += curbed + led;
         self.release(world, times[1], &movers, goals.moved);
         certified.squeezed = self.suspended.len() as u64;
         Ok(certified)
+    }
+
+    /// Has vertices whose displacement is absurd go one edge beyond what their piece of cloth goes.
+    /// Returns how many.
+    fn curb(&self, world: &World, state: &State, goals: &mut Goals<'_>, dt: f64) -> u64 {
+        let most = ABSURD * self.edge;
+        let displacement = |goals: &Goals<'_>, v: usize| goals.moved[v] - state.x[v];
+        let mut seen = (0..state.len()).map(|v| displacement(goals, v));
+        let Some(first) = seen.next() else { return 0 };
+        // Then all are within the most of any mean.
+        if seen.all(|u| (u - first).length() <= 0.5 * most) {
+            return 0;
+        }
+        let cloth = world.geometry().cloth;
+        let mut sums = vec![(0.0, DVec3::ZERO); state.len()];
+        for (v, &mass) in world.model().masses().iter().enumerate() {
+            let (all, sum) = &mut sums[cloth.component(v as u32) as usize];
+            *all += mass;
+            *sum += displacement(goals, v) * mass;
+        }
+        let mut curbed = 0;
+        for v in 0..state.len() {
+            let (mass, sum) = sums[cloth.component(v as u32) as usize];
+            let mean = sum / mass;
+            let beyond = displacement(goals, v) - mean;
+            let length = beyond.length();
+            if length > most && !world.pinned()[v] {
+                let end = state.x[v] + mean + beyond * (self.edge / length);
+                goals.change(v, state.x[v], end, dt);
+                curbed += 1;
+            }
+        }
+        curbed
     }
 
     /// Leads vertices out that are inside of the bodies that let them through. Returns how many.
@@ -292,6 +342,13 @@ impl Certification {
         self.suspended
             .retain(|pair| crossing.next() == Some(true) || inside(pair));
     }
+}
+
+/// The mean length of a cloth's edges at rest, in m.
+fn mean_edge(cloth: &ClothSurface) -> f64 {
+    let (rest, edges) = (cloth.rest(), cloth.surface().edges());
+    let length = |&[a, b]: &[u32; 2]| rest[a as usize].distance(rest[b as usize]);
+    edges.iter().map(length).sum::<f64>() / edges.len().max(1) as f64
 }
 
 #[cfg(test)]

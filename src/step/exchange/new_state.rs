@@ -170,7 +170,7 @@ impl Exchange {
             };
             report.certified =
                 certification.certify(comm, at, (state, detection), goals, shares.team())?;
-            if report.certified.cut > 0 {
+            if report.certified.has_moved() {
                 // The next substep begins elsewhere.
                 ahead = None;
                 extent = Extent::of(&self.moved);
