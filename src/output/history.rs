@@ -109,8 +109,14 @@ history_row! {
     /// Pairs of features whose displacements had to be cut, for they would have crossed, or could
     /// not be shown not to; 0 without `contact.certify`.
     hits: u64,
-    /// Vertices whose displacements were cut for it.
+    /// Vertices whose displacements were cut for it, or that were led out of bodies.
     cut: u64,
+    /// Rigid zones in which vertices moved as one body for it.
+    zones: u64,
+    /// Vertices, each with a body, that bodies let through when the step ended.
+    squeezed: u64,
+    /// Vertices held by pins whose displacements were cut.
+    lagging: u64,
 }
 
 /// A value as a cell of the file.
@@ -469,8 +475,9 @@ mod tests {
             fs::read_to_string(run.file("history.csv")).unwrap(),
             "step,time_s,cg_iterations,cg_residual,contacts,constraints,impulses,tasks,splits,\
              steals,tests,physics_s,collide_s,solve_s,response_s,max_speed,max_strain,kinetic_J,\
-             systems,parts,halvings,stop,share_s,passes,rounds,unsettled,unsettled_rate,clamped,rough,hits,cut\n\
-             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none,0.0,0,0,0,0.0,0,0,0,0\n"
+             systems,parts,halvings,stop,share_s,passes,rounds,unsettled,unsettled_rate,clamped,rough,hits,cut,\
+             zones,squeezed,lagging\n\
+             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none,0.0,0,0,0,0.0,0,0,0,0,0,0,0\n"
         );
     }
 

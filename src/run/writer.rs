@@ -360,5 +360,8 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         rough: first.rough,
         hits: first.certified.hits,
         cut: first.certified.cut,
+        zones: first.certified.zones,
+        squeezed: first.certified.squeezed,
+        lagging: first.certified.lagging,
     }
 }

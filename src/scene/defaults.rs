@@ -87,7 +87,7 @@ impl Default for ContactParameters {
             culling: Culling::Smooth,
             iterations: 100,
             strain_change: None,
-            certify: false,
+            certify: true,
             squeezed: Squeezed::Give,
         }
     }

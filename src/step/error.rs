@@ -177,6 +177,17 @@ pub enum StepError {
         /// Whether elasticity is explicit, which bounds the step.
         explicit: bool,
     },
+    /// Cloth would have crossed something, and impulses alone could not keep it from that. Only where
+    /// steps are halved.
+    #[error(
+        "step {step}: cloth at {at} would cross something, and impulses do not keep it from that"
+    )]
+    Crowded {
+        /// The step, from 1.
+        step: u64,
+        /// A vertex of it.
+        at: Named,
+    },
     /// Bodies leave cloth no room, and `contact.squeezed` is `"stop"`.
     #[error(
         "step {step}, {time:.6} s: {at} has no room between {between}; give it room, or let the \
@@ -252,6 +263,7 @@ impl StepError {
             | Self::Collapsed { .. }
             | Self::StrainChange { .. }
             | Self::Overstretched { .. }
+            | Self::Crowded { .. }
             | Self::FlewApart { .. }
             | Self::Halved { .. }
             | Self::NonFinite { .. } => true,

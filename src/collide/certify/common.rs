@@ -16,8 +16,19 @@ use super::bodies::{Form, Mover};
 use crate::collide::bvh::kdop::Kdop18;
 use crate::disjoint_sets::DisjointSets;
 
-/// The common displacement of each vertex's component, in m.
-pub(super) fn displacements(step: &Truncate<'_>) -> Vec<DVec3> {
+/// Components that never meet each other, and what the vertices of each have in common.
+#[derive(Debug)]
+pub(super) struct Components {
+    /// The least vertex of each vertex's component.
+    pub(super) least: Vec<u32>,
+    /// The common displacement of each vertex's component, in m.
+    pub(super) common: Vec<DVec3>,
+    /// Whether the component of a least vertex meets a body.
+    pub(super) grounded: Vec<bool>,
+}
+
+/// Finds the components of a step.
+pub(super) fn components(step: &Truncate<'_>) -> Components {
     let count = step.start.len();
     let mut sets = DisjointSets::of_triangles(step.surface.triangles(), count);
     // Whether a vertex is of a component that has met a body.
@@ -65,7 +76,11 @@ pub(super) fn displacements(step: &Truncate<'_>) -> Vec<DVec3> {
             }
         }
         if !changed {
-            return common;
+            return Components {
+                least,
+                common,
+                grounded,
+            };
         }
     }
 }

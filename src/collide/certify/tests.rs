@@ -456,3 +456,131 @@ proptest! {
         }
     }
 }
+
+/// Goes displacements by impulses and zones alone, and tells how they end.
+fn responded(cloth: &Cloth, goal: &[DVec3]) -> Responded {
+    let step = cloth.truncate(goal);
+    respond(&step, &uncertified(&step))
+}
+
+/// The displacements of two steps of the same velocities, the second of which begins where the
+/// first ended, as shares of the length of the first.
+fn collided(mut cloth: Cloth, displacements: &[DVec3]) -> Vec<DVec3> {
+    let mut u = displacements.to_vec();
+    for _ in 0..2 {
+        let goal: Vec<DVec3> = cloth.x.iter().zip(&u).map(|(x, u)| *x + *u).collect();
+        let found = responded(&cloth, &goal);
+        assert_eq!(found.left, []);
+        assert_eq!(found.zones, 0);
+        u = found
+            .goal
+            .iter()
+            .zip(&cloth.x)
+            .map(|(to, x)| *to - *x)
+            .collect();
+        cloth.x = found.goal;
+    }
+    u
+}
+
+fn of_triangles(x: Vec<DVec3>, triangles: &[[u32; 3]]) -> Cloth {
+    let center = |t: &[u32; 3]| t.iter().map(|&v| x[v as usize]).sum::<DVec3>() / 3.0;
+    let items = (0..).zip(triangles).map(|(i, t)| (i, center(t)));
+    Cloth {
+        tree: Bvh::build(items.collect()),
+        surface: Surface::new(triangles, x.len()),
+        masses: vec![1.0; x.len()],
+        movable: x.len() as u32,
+        mover: falling(0.0),
+        body_of: Vec::new(),
+        held: vec![false; x.len()],
+        x,
+    }
+}
+
+#[test]
+fn a_vertex_and_a_free_triangle_share_their_momentum() {
+    // The corners of the vertex's own triangle are so light that they take no part.
+    let third = 2.0 * std::f64::consts::PI / 3.0;
+    let corner = |k: f64| DVec3::new((third * k).cos(), (third * k).sin(), 0.0);
+    let tip = DVec3::Z * 0.01;
+    let far = |x: f64| tip + DVec3::new(x, 0.0, 5.0);
+    let x = vec![
+        corner(0.0),
+        corner(1.0),
+        corner(2.0),
+        tip,
+        far(0.1),
+        far(-0.1),
+    ];
+    let mut cloth = of_triangles(x, &[[0, 1, 2], [3, 4, 5]]);
+    cloth.masses[4..].fill(1e-9);
+    let down = [0.0, 0.0, 0.0, -0.1, -0.1, -0.1].map(|z| DVec3::Z * z);
+    let u = collided(cloth, &down);
+    for u in &u[..4] {
+        assert!((u.z / -0.1 - 0.25).abs() < 1e-4, "{u}");
+    }
+    let momentum: f64 = u[..4].iter().map(|u| u.z).sum();
+    assert!((momentum + 0.1).abs() < 1e-15, "{momentum}");
+}
+
+#[test]
+fn two_crossed_edges_share_their_momentum() {
+    let above = |x: f64, y: f64, z: f64| DVec3::new(x, y, z);
+    let x = vec![
+        above(-1.0, 0.0, 0.0),
+        above(1.0, 0.0, 0.0),
+        above(0.0, 0.0, -5.0),
+        above(0.0, -1.0, 0.01),
+        above(0.0, 1.0, 0.01),
+        above(0.0, 0.0, 5.0),
+    ];
+    let mut cloth = of_triangles(x, &[[0, 1, 2], [3, 4, 5]]);
+    (cloth.masses[2], cloth.masses[5]) = (1e-9, 1e-9);
+    let down = [0.0, 0.0, 0.0, -0.1, -0.1, -0.1].map(|z| DVec3::Z * z);
+    let u = collided(cloth, &down);
+    for v in [0, 1, 3, 4] {
+        assert!((u[v].z / -0.1 - 0.5).abs() < 1e-4, "{}", u[v]);
+    }
+    let momentum = u[0].z + u[1].z + u[3].z + u[4].z;
+    assert!((momentum + 0.2).abs() < 1e-15, "{momentum}");
+}
+
+#[test]
+fn sheets_of_unequal_mass_keep_their_momentum() {
+    let mut cloth = Cloth::sheets(&[[10, 10]; 2], |sheet, x, y| {
+        DVec3::new(x, y, 0.0) + DVec3::new(0.37, 0.21, 3.0) * sheet as f64
+    });
+    cloth.masses[100..].fill(3.0);
+    let mut u = vec![DVec3::ZERO; 200];
+    for (v, u) in u.iter_mut().enumerate() {
+        *u = DVec3::Z * if v < 100 { 4.0 } else { -4.0 };
+    }
+    let momentum =
+        |u: &[DVec3]| -> DVec3 { u.iter().zip(&cloth.masses).map(|(u, m)| *u * *m).sum() };
+    let before = momentum(&u);
+    let mut x = cloth.x.clone();
+    for step in 0..6 {
+        let goal: Vec<DVec3> = x.iter().zip(&u).map(|(x, u)| *x + *u).collect();
+        let truncate = Truncate {
+            start: &x,
+            ..cloth.truncate(&goal)
+        };
+        let found = respond(&truncate, &uncertified(&truncate));
+        let last = Truncate {
+            goal: &found.goal,
+            ..truncate
+        };
+        let cut = last.run(&found.left);
+        let ends: Vec<DVec3> = (0..200).map(|v| cut.end(&last, v)).collect();
+        assert_eq!(cloth.crossings(&ends), [], "step {step}");
+        u = ends.iter().zip(&x).map(|(to, x)| *to - *x).collect();
+        u.iter_mut()
+            .zip(&cut.restored)
+            .for_each(|(u, by)| *u += *by);
+        let change = (momentum(&u) - before).length() / before.length();
+        assert!(change < 1e-10, "step {step}: {change}");
+        x = ends;
+    }
+    assert!(u.iter().all(|u| u.z.abs() < 3.9));
+}

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use glam::DVec3;
 
 use super::bodies::{Form, Mover};
-use super::common;
+use super::common::{self, Components};
 use super::plane::{self, Advance, Kind, Limits, Motion};
 use super::solids::{FaceAndRound, VertexAndPlane};
 use crate::collide::bvh::kdop::Kdop18;
@@ -111,6 +111,9 @@ pub struct Truncated {
     /// The displacement in m that each vertex goes in any case: what it has in common with all that
     /// is near, or that of the body that carries it.
     pub base: Vec<DVec3>,
+    /// The displacement in m that each vertex of cloth lacks for momentum: velocities may have it,
+    /// where positions must not. Empty where nothing is cut.
+    pub restored: Vec<DVec3>,
     /// Vertices that bodies leave no room, with those bodies, beside the ones that were suspended
     /// before; ascending.
     pub squeezed: Vec<Squeezed>,
@@ -216,7 +219,8 @@ impl Truncate<'_> {
         if hits.is_empty() {
             return found;
         }
-        let common = common::displacements(self);
+        let components = common::components(self);
+        let common = components.common.clone();
         let ends = self.goal.iter().zip(&common).map(|(x, w)| *x - *w);
         found.base.clone_from(&common);
         let mut progress = Progress {
@@ -257,7 +261,32 @@ impl Truncate<'_> {
         found
             .squeezed
             .dedup_by_key(|squeezed| (squeezed.vertex, squeezed.body));
+        found.restored = self.restored(&found, &components);
         found
+    }
+
+    /// The displacement for each vertex of cloth by which cuts have fallen short on the mean of its
+    /// component, by mass; zero for components that bodies or pins have a part in, which take up the
+    /// difference.
+    fn restored(&self, found: &Truncated, components: &Components) -> Vec<DVec3> {
+        let cloth = 0..self.movable as usize;
+        let mut sums = vec![(0.0, DVec3::ZERO, true); self.movable as usize];
+        for v in cloth.clone() {
+            let (mass, lost, free) = &mut sums[components.least[v] as usize];
+            *mass += self.masses[v];
+            *free &= !self.held[v];
+            if found.kept[v] < 1.0 {
+                *lost += (self.goal[v] - found.end(self, v as u32)) * self.masses[v];
+            }
+        }
+        let of = |v: usize| {
+            let least = components.least[v] as usize;
+            match sums[least] {
+                (mass, lost, true) if !components.grounded[least] => lost / mass,
+                _ => DVec3::ZERO,
+            }
+        };
+        cloth.map(of).collect()
     }
 
     /// Does what a round has found: takes lower shares, and remedies. Marks the vertices that

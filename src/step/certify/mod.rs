@@ -26,7 +26,7 @@ use super::error::StepError;
 use super::state::State;
 use super::world::World;
 use crate::collide::ClothSurface;
-use crate::collide::certify::{Mover, Scenery, Truncate, exceeders, is_crossing, respond};
+use crate::collide::certify::{Meeting, Mover, Scenery, Truncate, exceeders, is_crossing, respond};
 use crate::scene;
 use crate::team::Team;
 
@@ -103,6 +103,16 @@ pub(crate) struct Goals<'a> {
 }
 
 impl Goals<'_> {
+    /// Has a vertex end with another velocity, in m/s, where it ends.
+    fn add_velocity(&mut self, v: usize, change: DVec3) {
+        let ends = if self.ends.is_empty() {
+            &mut *self.moves
+        } else {
+            &mut *self.ends
+        };
+        ends[v] += change;
+    }
+
     /// Has a vertex end elsewhere.
     fn change(&mut self, v: usize, start: DVec3, end: DVec3, dt: f64) {
         let velocity = (end - start) / dt;
@@ -112,6 +122,16 @@ impl Goals<'_> {
         if let Some(last) = self.ends.get_mut(v) {
             *last += change;
         }
+    }
+}
+
+/// A vertex of cloth in a meeting.
+fn first_vertex(meeting: &Meeting) -> u32 {
+    match *meeting {
+        // Where one is of a body, it has a higher number.
+        Meeting::Features(pair) => pair.vertices.into_iter().fold(u32::MAX, u32::min),
+        Meeting::Round { face, .. } => face[0],
+        Meeting::Plane { vertex, .. } => vertex,
     }
 }
 
@@ -207,6 +227,14 @@ impl Certification {
         certified.hits = hits.len() as u64;
         if !hits.is_empty() {
             let responded = respond(&step, &hits);
+            if (responded.zones > 0 || !responded.left.is_empty())
+                && at.substep.controller.can_halve()
+            {
+                return Err(StepError::Crowded {
+                    step: at.substep.number(),
+                    at: world.name(first_vertex(&hits[0]) as usize),
+                });
+            }
             certified.zones = u64::from(responded.zones);
             for v in 0..state.len() {
                 if responded.goal[v] != goals.moved[v] {
@@ -236,6 +264,9 @@ impl Certification {
                 certified.cut += 1;
                 certified.lagging += u64::from(world.pinned()[v]);
                 goals.change(v, state.x[v], found.end(&step, v as u32), dt);
+            }
+            for (v, &by) in found.restored.iter().enumerate() {
+                goals.add_velocity(v, by / dt);
             }
             let squeezed = found.squeezed.iter();
             (self.suspended).extend(squeezed.map(|squeezed| [squeezed.vertex, squeezed.body]));
