@@ -14,6 +14,7 @@ const READABLE: &[&str] = &[
     "benches/trace.rs",
     "examples/scene_keys.rs",
     "io/src",
+    "judge",
     "runtime/benches",
     "runtime/examples",
     "runtime/mpi/src",
@@ -73,8 +74,9 @@ const RIDDLES: [&str; 9] = [
 ];
 
 /// The crates of this workspace that each of them may depend on.
-const MAY_USE: [(&str, &[&str]); 6] = [
+const MAY_USE: [(&str, &[&str]); 7] = [
     ("io", &[]),
+    ("judge", &[]),
     ("runtime", &[]),
     ("partition", &[]),
     ("balance", &["weft-partition", "weft-runtime"]),
@@ -233,6 +235,7 @@ fn crates_depend_on_each_other_in_one_direction() {
         // The names of all of them, as code has them.
         let others = [
             "io",
+            "judge",
             "mpi",
             "partition",
             "balance",
@@ -268,6 +271,7 @@ fn events_of_the_crate_tracing_are_made_in_one_file() {
         "balance/src",
         "study/src",
         "report/src",
+        "judge/src",
     ];
     let files = folders
         .iter()
