@@ -34,6 +34,16 @@ pub(crate) struct Certification {
     /// A tree over all triangles, for the pairs that cut vertices may lead to.
     tree: Bvh,
     volumes: Volumes,
+    /// The cuts of the last substep.
+    cuts: Vec<Cut>,
+}
+
+/// A displacement that was cut.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cut {
+    pub(crate) vertex: u32,
+    /// The change of the velocity with which it moves, in m/s.
+    pub(crate) change: DVec3,
 }
 
 /// What was certified in a step. Sums, if the step was cut.
@@ -86,7 +96,13 @@ impl Certification {
         (contact.certify && contact.self_collision).then(|| Self {
             tree: tree_over(world.geometry().cloth),
             volumes: Volumes::default(),
+            cuts: Vec::new(),
         })
+    }
+
+    /// The displacements that were cut in the last substep, of vertices of all ranks, ascending.
+    pub(crate) fn cuts(&self) -> &[Cut] {
+        &self.cuts
     }
 
     /// Cuts displacements so that no cloth crosses cloth. Returns whether any was cut, on all ranks
@@ -102,6 +118,7 @@ impl Certification {
         goals: Goals<'_>,
         team: &Team,
     ) -> Result<Certified, StepError> {
+        self.cuts.clear();
         let world = at.world;
         let geometry = Geometry {
             bodies: &[],
@@ -154,6 +171,10 @@ impl Certification {
             let change = velocity - goals.moves[v];
             goals.moves[v] = velocity;
             goals.moved[v] = end;
+            self.cuts.push(Cut {
+                vertex: v as u32,
+                change,
+            });
             if let Some(last) = goals.ends.get_mut(v) {
                 *last += change;
             }

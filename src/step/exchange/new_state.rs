@@ -18,6 +18,7 @@ use crate::scene::Integrator;
 use crate::solve::fault;
 use crate::step::certify::{Certification, Goals};
 use crate::step::context::{Context, first_of};
+use crate::step::diagnose::ledger::{Impulses, Velocities};
 use crate::step::error::StepError;
 use crate::step::integrate::time_integrator::{Jolt, TimeIntegrator};
 use crate::step::report::{Clock, PHASES, StepReport};
@@ -63,6 +64,8 @@ pub(crate) struct Exchanged<'a> {
     pub(crate) jolts: &'a [Jolt],
     /// The certification of displacements, if the scene asks for it.
     pub(crate) certification: Option<&'a mut Certification>,
+    /// The impulses of the substep, for the ledger.
+    pub(crate) impulses: &'a Impulses,
 }
 
 impl Exchange {
@@ -123,7 +126,8 @@ impl Exchange {
             integrator,
             shares,
             jolts,
-            certification,
+            mut certification,
+            impulses,
         } = values;
         let (owned, dt) = (at.domain.owned(), at.substep.dt);
         let lengths: Vec<usize> = (0..comm.size())
@@ -156,7 +160,7 @@ impl Exchange {
         let vertices = state.len() as u64;
         (at.domain.cost_model).charge(comm, Work::NewState { vertices });
         let mut extent = self.move_all(at, state, integrator)?;
-        if let Some(certification) = certification {
+        if let Some(certification) = &mut certification {
             let goals = Goals {
                 moves: &mut self.moves,
                 ends: if integrator.has_ends() {
@@ -173,6 +177,20 @@ impl Exchange {
                 extent = Extent::of(&self.moved);
             }
         }
+        let ends = if integrator.has_ends() {
+            &self.ends
+        } else {
+            &self.moves
+        };
+        let velocities = Velocities {
+            start: &state.v[owned.clone()],
+            end: &ends[owned.clone()],
+            moves: &self.moves[owned.clone()],
+        };
+        let cuts = certification
+            .as_deref()
+            .map_or(&[][..], Certification::cuts);
+        report.ledger = impulses.sums(at, velocities, cuts);
         self.ahead = ahead;
         state.extent = Some(extent);
         integrator.keep(dt, state.of(owned.clone()), &self.moves[owned], jolts);
