@@ -212,7 +212,8 @@ pub(crate) struct CertifyArguments {
     /// are certified, whatever the scene says.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     pub(crate) overrides: Vec<(String, String)>,
-    /// Leaves out the second run, without certification.
+    /// Leaves out the second run, without certification, which must end with the same state if
+    /// nothing was cut.
     #[arg(long)]
     pub(crate) once: bool,
     /// Records the states into this directory too, to be judged again.

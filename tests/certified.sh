@@ -38,7 +38,7 @@ for integrator in bdf2 newmark central; do
 done
 judge 0 "$folder/slam-100.toml"
 judge 0 "$folder/ribbons-20.toml"
-judge 0 "$folder/layers.toml" --until 0.02
-judge 0 "$folder/layers-moving.toml" --until 0.02
+judge 0 "$folder/layers.toml" --until 0.008
+judge 0 "$folder/layers-moving.toml" --until 0.008
 judge 0 "$folder/flaps-20.toml" --set time.step=5ms
 judge 0 quick

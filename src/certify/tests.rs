@@ -47,12 +47,8 @@ fn thrown_sheets_are_refused_without_certification_and_accepted_with_it() {
     assert!(certified.is_accepted(), "{certified}");
     let ran = certified.ran.as_ref().unwrap();
     assert!(ran.cut > 0 && certified.verdict.states == ran.steps + 1);
-    let twin = certified.twin.as_ref().unwrap();
-    assert_eq!(
-        (twin.hash, twin.steps),
-        (free.ran.as_ref().unwrap().hash, 15)
-    );
-    assert_ne!(twin.hash, ran.hash);
+    assert!(certified.twin.is_none(), "there is nothing to compare");
+    assert_ne!(ran.hash, free.ran.as_ref().unwrap().hash);
     assert!(certified.to_string().ends_with("accepted\n"));
     // Ranks change nothing.
     let three = outcome(&thrown(20.0, true, ""), 3);
@@ -76,7 +72,7 @@ fn bodies_are_judged_by_their_triangles() {
     let ball = |surface: &str| {
         format!(
             "[[body]]\nname = \"ball\"\nshape = \"sphere\"\nradius = 0.03\ncenter = [0, 0, 0.3]\n\
-             surface = \"{surface}\"\nedge = 0.02\nvelocity = [0, 0, -100]\n"
+             surface = \"{surface}\"\nvelocity = [0, 0, -100]\n"
         )
     };
     let found = outcome(&thrown(0.0, false, &ball("triangles")), 1);
