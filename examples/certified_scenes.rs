@@ -1,8 +1,8 @@
 //! Writes scenes that are hard to keep free of crossings, with their meshes, for `weft certify`.
 //!
-//! `cargo run --example certified_scenes FOLDER`. Most are scenes of papers on robust collisions, of
-//! 500 to 2,500 vertices and cut short to what is hard about them. Steps are the caller's
-//! (`--set time.step=…`), but where a scene's name says them.
+//! `cargo run --example certified_scenes FOLDER`. Most are scenes of papers on robust collisions,
+//! of 500 to 3,000 vertices and cut short to what is hard about them. Steps are the caller's
+//! (`--set time.step=…`).
 //!
 //! * Selle, Su, Irving, Fedkiw: Robust high-resolution cloth using parallelism, history-based
 //!   collisions, and accurate friction (2009): twister, curtain, spinning ball, leaves, wardrobe.

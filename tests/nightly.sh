@@ -47,8 +47,11 @@ export weft folder
 
 rm -f "$folder/not-accepted"
 wanted=()
+scenes=("$folder"/*.toml)
+# Patterns are for the names of scenes, and not for files.
+set -f
 for step in ${STEPS:-1 2 5}; do
-    for scene in "$folder"/*.toml; do
+    for scene in "${scenes[@]}"; do
         name=$(basename "$scene" .toml)
         [ -n "${SCENES:-}" ] || wanted+=("$name $step $scene")
         for pattern in ${SCENES:-}; do
@@ -62,6 +65,10 @@ if [ -z "${SCENES:-}" ]; then
     for scene in drape-free drape-floor; do
         wanted+=("$scene-harsh 20 $scene --set solver.tolerance=0.9 --set solver.max_iterations=1")
     done
+fi
+if [ ${#wanted[@]} = 0 ]; then
+    echo "$0: no scene is called ${SCENES}" >&2
+    exit 2
 fi
 printf '%-18s %6s  %-10s %-7s %10s  %7s\n' scene step verdict cloth cut time
 printf '%s\n' "${wanted[@]}" |

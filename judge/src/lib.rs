@@ -16,8 +16,8 @@
 //! | `judging` | states one after the other, and what is found |
 //! | `record` | the file of recorded states |
 //!
-//! It looks at each pair of features that share no vertex, both of cloth, or one of cloth and one of
-//! a body. Two bodies are not judged against each other.
+//! It looks at each pair of features that share no vertex, both of cloth, or one of cloth and one
+//! of a body. Two bodies are not judged against each other.
 
 mod judging;
 mod polynomial;

@@ -5,7 +5,7 @@
 //! | 8 | `WEFTWAYS` |
 //! | 4 | version of this layout: 1 |
 //! | 4 | length h of the header |
-//! | h | the header, JSON: the pieces, each with `name`, `is_body` and `vertices` (`start`, `end`) |
+//! | h | the header, JSON: pieces, each with `name`, `is_body`, `vertices` (`start` and `end`) |
 //! | 8 | number m of triangles |
 //! | 12 m | their corners |
 //!

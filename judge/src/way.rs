@@ -107,9 +107,9 @@ pub fn is_apart(way: &Way) -> bool {
 /// With u = 2⁻⁵³, a difference d of coordinates has a relative error of at most u, its product with
 /// a component of n one of 2u + u², and a sum of three of these at most (1 + u)⁴ − 1 < 4.1 u of the
 /// sum of their sizes, which is itself computed to within 4 u: 8 u of it is more. A combination
-/// (1 − t) a + t b of two such sums adds at most 4 u (|a| + |b|), for t below 2 has few digits and 1
-/// − t is exact; and each sum's size bounds its |a|. So 16 u times both sizes is more than all of
-/// it.
+/// (1 − t) a + t b of two such sums adds at most 4 u (|a| + |b|), for t is a multiple of 2⁻⁴⁸ from
+/// 0 to 1, so that 1 − t is exact; and each sum's size bounds its |a|. So 16 u times both sizes is
+/// more than all of it.
 fn separates(way: &Way, n: Position, from: f64, to: f64) -> bool {
     let first = way.kind.first();
     for p in 0..first {

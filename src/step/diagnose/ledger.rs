@@ -9,8 +9,9 @@
 //! | entry | impulse |
 //! |---|---|
 //! | gravity | m g h in a substep of length h |
-//! | pins, bodies | what constraints exert in the solve, `A Δv − b`; by bodies also friction, and the velocities that are taken from vertices that would enter them |
-//! | contact | what the corrections after the solve change: layers of cloth, limits of strain, and contacts that yield to them |
+//! | pins, bodies | what constraints exert in the solve, `A Δv − b`; bodies also by friction, and |
+//! | | where vertices are kept out of them in the end |
+//! | contact | what the corrections after the solve change: layers of cloth, limits of strain |
 //! | cut | what truncation takes |
 //!
 //! In the rest are what cloth does to itself, stored in its elements or lost to damping, the air,

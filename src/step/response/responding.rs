@@ -174,7 +174,7 @@ pub(crate) struct Solved<'a> {
 pub(crate) struct Moving<'a> {
     pub(crate) local: &'a mut LocalState,
     pub(crate) integrator: &'a mut TimeIntegrator,
-    /// What is noted of impulses, for the ledger.
+    /// The impulses that are noted for the ledger.
     pub(crate) impulses: &'a mut Impulses,
 }
 
