@@ -87,7 +87,7 @@ impl<'w> Judged<'w> {
         let moved = self.world.moved_bodies(checked.time);
         for &body in &self.bodies {
             let there = moved.iter().find(|(index, _)| *index == body);
-            let mesh = there.map_or(&self.world.body_meshes()[body], |(_, mesh)| mesh);
+            let mesh = there.map_or_else(|| &self.world.body_meshes()[body], |(_, mesh)| mesh);
             positions.extend(mesh.positions.iter().map(|p| p.to_array()));
         }
         State {
