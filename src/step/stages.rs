@@ -68,6 +68,7 @@ impl Simulation<'_> {
             response,
             exchange,
             certification,
+            impulses,
             ..
         } = self;
         let world = *world;
@@ -129,7 +130,16 @@ impl Simulation<'_> {
             change: &solver.change,
             force: &solver.force,
         };
-        let moving = Moving { local, integrator };
+        impulses.clear();
+        let is_whole = integrator.integrator != Integrator::Newmark;
+        if is_whole {
+            impulses.note_solve(at, response.bodies.constraints(), &solver.force);
+        }
+        let moving = Moving {
+            local,
+            integrator,
+            impulses,
+        };
         response.respond(comm, at, &contacts, solved, moving, report)?;
         response.check_changes(comm, at, &system.assembly, local, integrator, report)?;
         if !integrator.integrator.is_implicit() {
@@ -144,7 +154,9 @@ impl Simulation<'_> {
             let forces = solver.force.iter_mut().zip(solver.cg.constraint_force());
             forces.for_each(|(force, half)| *force = *half * times);
             (response.bodies).settle_ends(&solver.force, at.masses(), &mut integrator.ends);
+            impulses.note_solve(at, response.bodies.constraints(), &solver.force);
         }
+        impulses.note_bodies(response.bodies.take_pushes(), at.masses());
         detection.take_back(contacts);
         let count = Some(("impulses", report.impulses));
         let next = PHASES[if assembles_ahead(comm, integrator) {
@@ -162,6 +174,7 @@ impl Simulation<'_> {
             shares: &shares,
             jolts: response.bodies.jolts(),
             certification: certification.as_mut().map(|c| (c, &*detection)),
+            impulses,
         };
         exchange.share(comm, at, values, report, clock)?;
         report.times[4] = clock.lap(comm, None, None);

@@ -413,7 +413,9 @@ fn points() -> impl Strategy<Value = [DVec3; 4]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(
+        4000 * std::env::var("PROPTEST_TIMES").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+    ))]
 
     /// A plane is found if and only if the features do not touch: their distance, of small whole
     /// coordinates, is zero or well above rounding.

@@ -52,6 +52,16 @@ pub(crate) struct Certification {
     edge: f64,
     /// Vertices, each with a body that lets it through, ascending.
     suspended: Vec<[u32; 2]>,
+    /// The changes of the last substep.
+    cuts: Vec<Cut>,
+}
+
+/// A velocity that certification has changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cut {
+    pub(crate) vertex: u32,
+    /// The change in m/s.
+    pub(crate) change: DVec3,
 }
 
 /// What was certified in a step. Sums, if the step was cut.
@@ -100,6 +110,8 @@ pub(crate) struct Goals<'a> {
     pub(crate) ends: &'a mut [DVec3],
     /// The positions to which they move, in m.
     pub(crate) moved: &'a mut [DVec3],
+    /// The changes that were made, in their order.
+    pub(crate) changes: Vec<Cut>,
 }
 
 impl Goals<'_> {
@@ -111,6 +123,27 @@ impl Goals<'_> {
             &mut *self.ends
         };
         ends[v] += change;
+        self.note(v, change);
+    }
+
+    fn note(&mut self, v: usize, change: DVec3) {
+        if change != DVec3::ZERO {
+            let vertex = v as u32;
+            self.changes.push(Cut { vertex, change });
+        }
+    }
+
+    /// What each vertex was changed by in all, ascending.
+    fn summed(mut self) -> Vec<Cut> {
+        self.changes.sort_by_key(|cut| cut.vertex);
+        let mut sums: Vec<Cut> = Vec::new();
+        for cut in self.changes {
+            match sums.last_mut().filter(|last| last.vertex == cut.vertex) {
+                Some(last) => last.change += cut.change,
+                None => sums.push(cut),
+            }
+        }
+        sums
     }
 
     /// Has a vertex end elsewhere.
@@ -122,6 +155,7 @@ impl Goals<'_> {
         if let Some(last) = self.ends.get_mut(v) {
             *last += change;
         }
+        self.note(v, change);
     }
 }
 
@@ -149,12 +183,18 @@ impl Certification {
             goal: Vec::new(),
             edge: mean_edge(geometry.cloth),
             suspended: Vec::new(),
+            cuts: Vec::new(),
         })
     }
 
     /// Vertices, each with a body that lets it through, ascending.
     pub(crate) fn suspended(&self) -> &[[u32; 2]] {
         &self.suspended
+    }
+
+    /// What certification has changed in the last substep, of vertices of all ranks, ascending.
+    pub(crate) fn cuts(&self) -> &[Cut] {
+        &self.cuts
     }
 
     /// Sets which vertices bodies let through.
@@ -275,6 +315,7 @@ impl Certification {
         certified.cut += curbed + led;
         self.release(world, times[1], &movers, goals.moved);
         certified.squeezed = self.suspended.len() as u64;
+        self.cuts = goals.summed();
         Ok(certified)
     }
 

@@ -64,6 +64,8 @@ pub(crate) struct BodyResponse {
     constraints: Vec<BodyConstraint>,
     /// What friction took of velocities at impacts, in m/s.
     jolts: Vec<Jolt>,
+    /// What friction took of velocities, and what was put right last, in m/s.
+    pushes: Vec<Jolt>,
 }
 
 /// What a step's response needs to know beside the contacts.
@@ -87,6 +89,7 @@ impl BodyResponse {
             states: vec![VertexState::default(); owned],
             constraints: Vec::new(),
             jolts: Vec::new(),
+            pushes: Vec::new(),
         }
     }
 
@@ -124,12 +127,17 @@ impl BodyResponse {
     pub(crate) fn settle(&mut self, residual: &[DVec3], masses: &[f64], velocities: &mut [DVec3]) {
         self.states.fill(VertexState::default());
         self.jolts.clear();
+        self.pushes.clear();
         for c in &self.constraints {
             let i = c.local as usize;
             let before = velocities[i];
             self.states[i] = c.settle(residual[i], masses[i], &mut velocities[i]);
             let rubbed = velocities[i] - before;
             if rubbed != DVec3::ZERO {
+                self.pushes.push(Jolt {
+                    local: c.local,
+                    change: rubbed,
+                });
                 // Of what the body pushes, the part that changes the speed of approach.
                 let push = residual[i].dot(c.normal);
                 let impact = (masses[i] * c.change.dot(c.normal) / push).clamp(0.0, 1.0);
@@ -148,6 +156,12 @@ impl BodyResponse {
         &self.jolts
     }
 
+    /// Takes the changes of velocity by friction and by the last clamp that were made since it was
+    /// asked last, or since the last [`settle`](Self::settle) began.
+    pub(crate) fn take_pushes(&mut self) -> std::vec::Drain<'_, Jolt> {
+        self.pushes.drain(..)
+    }
+
     /// Settles the velocities at the end of a step, where others moved the vertices: those
     /// that were held then may be released, and rub.
     ///
@@ -161,7 +175,12 @@ impl BodyResponse {
         for c in &self.constraints {
             let i = c.local as usize;
             if self.states[i].held {
+                let before = velocities[i];
                 self.states[i] = c.settle(residual[i], masses[i], &mut velocities[i]);
+                self.pushes.push(Jolt {
+                    local: c.local,
+                    change: velocities[i] - before,
+                });
             }
         }
     }
@@ -181,6 +200,7 @@ impl BodyResponse {
                 return;
             }
             let velocity = &mut velocities[local];
+            let before = *velocity;
             let mut touched = false;
             // Two sweeps: the second mends what the last normal of a corner did to the first.
             for _ in 0..2 {
@@ -201,6 +221,12 @@ impl BodyResponse {
                 }
             }
             clamped += usize::from(touched);
+            if touched {
+                self.pushes.push(Jolt {
+                    local: local as u32,
+                    change: *velocity - before,
+                });
+            }
         });
         clamped
     }

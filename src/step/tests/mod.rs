@@ -3,6 +3,7 @@
 mod answers;
 mod corrections;
 mod failures;
+mod ledger;
 mod limits;
 mod moving;
 mod news;
