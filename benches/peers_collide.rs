@@ -112,7 +112,11 @@ impl Scene {
             h,
             culled: surface.clone().with_culling(h),
             surface,
-            body: vec![Collider::Triangles(Box::new(BodySurface::new(&ball, 0.0)))],
+            body: vec![Collider::Triangles(Box::new(BodySurface::new(
+                &ball,
+                0.0,
+                &[],
+            )))],
             motions: [BodyMotion::constant(DVec3::ZERO)],
             crumpled,
             draped,

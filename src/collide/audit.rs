@@ -424,7 +424,7 @@ mod tests {
             let mut sheet = grid([0.3, 0.3], [9, 9], DVec3::ZERO, DVec3::ZERO).unwrap();
             sheet.transform(1.0, DVec3::new(tilt, 0.2, 0.1), DVec3::Z * height);
             let ball = icosphere(DVec3::ZERO, 0.1, 0.05).unwrap();
-            let body = BodySurface::new(&ball, 0.006);
+            let body = BodySurface::new(&ball, 0.006, &[]);
             let pose = BodyMotion::constant(DVec3::new(0.01, 0.02, -0.03)).at(time);
             let moved = TriMesh {
                 positions: ball.positions.iter().map(|&p| pose.apply(p)).collect(),

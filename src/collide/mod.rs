@@ -49,4 +49,4 @@ pub use query::volumes::Volumes;
 pub use surface::Surface;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -446,7 +446,7 @@ impl<'r> Frames<'r> {
             let path = self.run.file(&file);
             let mesh = read_triangles(&path)?;
             let surface =
-                (self.surfaces.entry(index)).or_insert_with(|| BodySurface::new(&mesh, 0.0));
+                (self.surfaces.entry(index)).or_insert_with(|| BodySurface::new(&mesh, 0.0, &[]));
             if !surface.is_of(&mesh.triangles) {
                 return Err(OutputError::Malformed {
                     path,

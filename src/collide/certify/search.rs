@@ -11,7 +11,7 @@ use glam::DVec3;
 
 use super::plane::{self, Kind, Motion};
 use super::truncate::Pair;
-use crate::collide::bodies::collider::{Analytic, BodySurface};
+use crate::collide::bodies::collider::{AnalyticBody, BodySurface};
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::contact::PairKind;
 use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves};
@@ -113,5 +113,5 @@ impl Sink for Testing<'_> {
 
     fn body(&mut self, _: &Snapshot<'_>, _: (u32, &BodySurface), _: [u32; 2]) {}
 
-    fn solid(&mut self, _: &Snapshot<'_>, _: (u32, &Analytic), _: u32) {}
+    fn solid(&mut self, _: &Snapshot<'_>, _: (u32, &AnalyticBody), _: u32) {}
 }

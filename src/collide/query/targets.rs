@@ -39,7 +39,7 @@ impl Target {
                     body.is_some_and(|body| root.overlaps(&body))
                 }
                 Collider::Analytic(solid) => {
-                    !is_empty(p) && near_solid(snap, (b, solid), root(p).ball())
+                    !is_empty(p) && near_solid(snap, (b, &solid.shape), root(p).ball())
                 }
             },
         }
@@ -93,7 +93,7 @@ impl Snapshot<'_> {
                 }
                 Collider::Analytic(solid) => {
                     let balls = self.patch_balls();
-                    let near = |ball| near_solid(self, (b, solid), ball);
+                    let near = |ball| near_solid(self, (b, &solid.shape), ball);
                     tree.meeting(&own, |node, _| balls[node].is_some_and(near), found);
                 }
             }

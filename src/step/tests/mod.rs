@@ -2,6 +2,7 @@
 
 mod answers;
 mod corrections;
+mod faces;
 mod failures;
 mod limits;
 mod moving;

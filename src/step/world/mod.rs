@@ -26,7 +26,7 @@ use self::prescribed_motion::{Pinned, Pins};
 use self::start::{BodiesAtStart, check_crossings, check_start, pins_of_vertices, start_velocity};
 use super::error::Named;
 use crate::collide::audit::{Audited, Met, Skin};
-use crate::collide::bodies::{Analytic, BodySurface};
+use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Geometry, Solid};
 use crate::mesh::{TriMesh, build_body, build_cloth, warp};
 use crate::physics::ClothModel;
@@ -85,8 +85,13 @@ impl World {
         let mut model = ClothModel::default();
         let (mut pinned, mut velocities) = (Vec::<Pinned>::new(), Vec::new());
         let mut pins_before = 0;
+        let mut coarseness = Vec::new();
         for cloth in &scene.cloths {
             let mesh = build_cloth(cloth)?;
+            coarseness.push(Coarseness {
+                span: widest_face(&mesh),
+                distance: scene.contact.thickness,
+            });
             model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
             let pin_of = pins_of_vertices(&mesh, cloth)?;
             let bodies = BodiesAtStart {
@@ -147,8 +152,10 @@ impl World {
         };
         let bodies = scene.bodies.iter().zip(&body_meshes).map(|(body, mesh)| {
             match (body.surface, Analytic::new(&body.shape)) {
-                (Surface::Analytic, Some(analytic)) => Collider::Analytic(analytic),
-                _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach))),
+                (Surface::Analytic, Some(shape)) => {
+                    Collider::Analytic(AnalyticBody::new(shape, &coarseness))
+                }
+                _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness))),
             }
         });
         Ok(Self {
@@ -337,7 +344,7 @@ impl World {
             .zip(poses)
             .map(|(body, pose)| match body {
                 Collider::Triangles(surface) => Audited::Triangles(Skin::of_body(surface, &pose)),
-                Collider::Analytic(formula) => Audited::Formula(*formula, pose),
+                Collider::Analytic(body) => Audited::Formula(body.shape, pose),
             });
         let names = self.scene.bodies.iter().map(|body| body.name.as_str());
         names.zip(audited).collect()
@@ -417,6 +424,22 @@ fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh {
     let mut mesh = placed.clone();
     mesh.positions.iter_mut().for_each(|p| *p = pose.apply(*p));
     mesh
+}
+
+/// The diameter in m of the largest of the smallest circles around each triangle.
+fn widest_face(mesh: &TriMesh) -> f64 {
+    let diameter = |t: &[u32; 3]| {
+        let [a, b, c] = mesh.corners(*t);
+        let mut sides = [a.distance(b), b.distance(c), c.distance(a)];
+        sides.sort_unstable_by(f64::total_cmp);
+        let [short, middle, long] = sides;
+        if long * long >= short * short + middle * middle {
+            return long;
+        }
+        // The circle through the corners of a triangle with acute angles.
+        short * middle * long / (b - a).cross(c - a).length()
+    };
+    mesh.triangles.iter().map(diameter).fold(0.0, f64::max)
 }
 
 /// A mesh as audits see it.
