@@ -172,7 +172,8 @@ impl Coarseness {
 }
 
 impl BodySurface {
-    /// Prepares a body of triangles for contacts up to `reach` (m) away, with such cloths.
+    /// Prepares a body of triangles for such cloths. `reach` (m) is that of its contacts with cloth
+    /// of its own thickness: its volumes are inflated by half of it, and those of cloth likewise.
     #[must_use]
     pub fn new(mesh: &TriMesh, reach: f64, cloths: &[Coarseness]) -> Self {
         let x = |v: u32| mesh.positions[v as usize];

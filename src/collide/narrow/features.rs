@@ -128,12 +128,12 @@ pub(in crate::collide) fn analytic(
     t: u32,
     out: &mut Vec<Contact>,
 ) {
-    let shape = &solid.shape;
+    let (shape, distances) = (&solid.shape, snap.distances);
     for vertex in snap.cloth.surface().owned_vertices(t) {
         let [start, end] = seen_from(snap, body, vertex);
         let (gap, normal) = shape.distance(start);
         let (end_gap, _) = shape.distance(end);
-        if gap.min(end_gap) <= snap.reach {
+        if gap.min(end_gap) <= distances.reach(distances.from_body(vertex, body)) {
             let sweep = &snap.sweeps[body as usize];
             let velocity = sweep.velocity(start - normal * gap);
             let normal = sweep.turned(normal);
@@ -249,11 +249,16 @@ fn cloth_contact(
     };
     let separation = combine(snap.x);
     let velocity = combine(snap.v);
-    if !comes_within(separation, velocity * snap.dt, snap.reach) {
+    let distance = snap.distances.between(vertices[0], vertices[3]);
+    if !comes_within(
+        separation,
+        velocity * snap.dt,
+        snap.distances.reach(distance),
+    ) {
         return;
     }
     let gap = separation.length();
-    let normal = if gap > 1e-9 * snap.thickness {
+    let normal = if gap > 1e-9 * distance {
         separation / gap
     } else {
         let normal = fallback().normalize_or(DVec3::Z);
@@ -265,9 +270,9 @@ fn cloth_contact(
     };
     let one_component = snap.cloth.in_one_component(vertices[0], vertices[3]);
     let target = if one_component {
-        snap.thickness.min(rest())
+        distance.min(rest())
     } else {
-        snap.thickness
+        distance
     };
     let separation = Separation {
         normal,
@@ -302,7 +307,8 @@ fn vertex_body(
     let motion = (snap.v[vertex as usize] - velocity) * snap.dt;
     let height = (start - corners[0]).dot(face_normal);
     // This is deeper than contacts ever get: it is the far side of a thin body that was found.
-    if height < -snap.thickness {
+    let kept = snap.distances.from_body(vertex, body);
+    if height < -kept {
         return;
     }
     let sink = -motion.dot(face_normal);
@@ -316,7 +322,7 @@ fn vertex_body(
         let w = on_triangle(p, corners[0], corners[1], corners[2]);
         let q = corners[0] * w[0] + corners[1] * w[1] + corners[2] * w[2];
         let nearest = |normal| solid.is_nearest(face, w, normal);
-        let Some(normal) = off_face(snap, p - q, w, time, face_normal, nearest) else {
+        let Some(normal) = off_face(snap, (p - q, kept), w, time, face_normal, nearest) else {
             continue;
         };
         let gap = (start - q).dot(normal);
@@ -344,7 +350,8 @@ fn vertex_turning(
     let start = snap.x[vertex as usize];
     let motion = snap.v[vertex as usize] * snap.dt;
     let height = (start - begin[0]).dot(face_normal);
-    if height < -snap.thickness {
+    let kept = snap.distances.from_body(vertex, body);
+    if height < -kept {
         return;
     }
     let sink = height - (to.undo(start + motion) - placed[0]).dot(own_normal);
@@ -359,7 +366,7 @@ fn vertex_turning(
         let w = on_triangle(p, a, b, c);
         let q = a * w[0] + b * w[1] + c * w[2];
         let nearest = |normal| solid.is_nearest(face, w, from.unturned(normal));
-        let Some(normal) = off_face(snap, p - q, w, time, face_normal, nearest) else {
+        let Some(normal) = off_face(snap, (p - q, kept), w, time, face_normal, nearest) else {
             continue;
         };
         let at = placed[0] * w[0] + placed[1] * w[1] + placed[2] * w[2];
@@ -370,23 +377,23 @@ fn vertex_turning(
     }
 }
 
-/// The direction in which a face keeps a vertex off. `away` leads to the vertex from the point of
-/// the face with these weights, at a time of the step. There is none if the vertex is out of reach,
+/// The direction in which a face keeps a vertex off, by `kept`. `away` leads to the vertex from the
+/// point of the face with these weights, at a time of the step. There is none if the vertex is out of reach,
 /// or another face is nearer.
 fn off_face(
     snap: &Snapshot<'_>,
-    away: DVec3,
+    (away, kept): (DVec3, f64),
     w: [f64; 3],
     time: f64,
     face_normal: DVec3,
     is_nearest: impl Fn(DVec3) -> bool,
 ) -> Option<DVec3> {
     let distance = away.length();
-    if distance > snap.reach {
+    if distance > snap.distances.reach(kept) {
         return None;
     }
     let inside = w.iter().all(|&w| w > BOUNDARY);
-    if inside || distance <= 1e-9 * snap.thickness {
+    if inside || distance <= 1e-9 * kept {
         return Some(face_normal);
     }
     if time > 0.0 || away.dot(face_normal) < 0.0 {
@@ -520,14 +527,15 @@ fn feature_contact<const N: usize>(
         |x: &[DVec3]| -> DVec3 { (0..N).map(|k| x[vertices[k] as usize] * weights[k]).sum() };
     let away = combine(snap.x) - met.point;
     let motion = (combine(snap.v) - met.velocity) * snap.dt;
-    if !comes_within(away, motion, snap.reach) {
+    let kept = snap.distances.from_body(vertices[0], id.body);
+    if !comes_within(away, motion, snap.distances.reach(kept)) {
         return None;
     }
-    let (normal, gap) = met.separation(away, snap.thickness)?;
+    let (normal, gap) = met.separation(away, kept)?;
     let separation = Separation {
         normal,
         gap,
-        target: snap.thickness,
+        target: kept,
         body_velocity: met.velocity,
     };
     Some(Contact::new(id, vertices, weights, separation))
@@ -551,7 +559,7 @@ fn single(
     let separation = Separation {
         normal,
         gap,
-        target: snap.thickness,
+        target: snap.distances.from_body(vertex, body),
         body_velocity,
     };
     Contact::new(id, [vertex], [1.0], separation)

@@ -116,8 +116,8 @@ where
         add(0, nearest);
         add(1, Self::nearest(end, ball.center));
         let middle = combine(start, nearest);
-        let kept = ball.radius + snap.thickness;
-        let spacing = SPACING * (snap.thickness * kept).sqrt();
+        let kept = snap.distances.from_body(self.vertices[0], body);
+        let spacing = SPACING * (kept * (ball.radius + kept)).sqrt();
         let mut point = 2;
         for direction in Self::directions(start) {
             for far in [spacing, 2.0 * spacing] {
@@ -138,7 +138,9 @@ where
         let [start, end] = [0, 1].map(|at| combine(self.ends.map(|ends| ends[at]), weights));
         let away = start - ball.center;
         let gap = away.length() - ball.radius;
-        if gap.min(end.distance(ball.center) - ball.radius) > snap.reach {
+        let kept = snap.distances.from_body(self.vertices[0], body);
+        let end_gap = end.distance(ball.center) - ball.radius;
+        if gap.min(end_gap) > snap.distances.reach(kept) {
             return None;
         }
         let sweep = &snap.sweeps[body as usize];
@@ -152,7 +154,7 @@ where
         let separation = Separation {
             normal: sweep.turned(normal),
             gap,
-            target: snap.thickness,
+            target: kept,
             body_velocity: sweep.velocity(start - normal * gap),
         };
         Some(Contact::new(id, self.vertices, weights, separation))

@@ -128,15 +128,16 @@ pub(in crate::collide) fn near_solid(
     (body, solid): (u32, &Analytic),
     (center, radius): (DVec3, f64),
 ) -> bool {
+    let reach = snap.distances.body_reach(body);
     match &snap.sweeps[body as usize] {
         Sweep::Shift { offset, velocity } => {
             let (gap, _) = solid.distance(center - *offset);
-            gap <= radius + snap.reach + velocity.length() * snap.dt
+            gap <= radius + reach + velocity.length() * snap.dt
         }
         // The ball holds both ends of every displacement, and contacts are looked for there.
         Sweep::Turn { from, to, .. } => [from, to].into_iter().any(|pose| {
             let (gap, _) = solid.distance(pose.undo(center));
-            gap <= radius + snap.reach
+            gap <= radius + reach
         }),
     }
 }

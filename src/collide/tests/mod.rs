@@ -15,9 +15,11 @@ pub(crate) mod distances;
 mod round;
 mod subtrees;
 mod targets;
+mod unlike;
 
 const THICKNESS: f64 = 0.02;
-const REACH: f64 = 0.03;
+const MARGIN: f64 = 0.5;
+const REACH: f64 = THICKNESS * (1.0 + MARGIN);
 /// The sheet's cells are 0.1 m wide, so that it sags by 16 mm on the ball.
 const COARSE: [Coarseness; 1] = [Coarseness {
     span: 0.14,
@@ -44,6 +46,7 @@ struct Case {
     cloth: ClothSurface,
     bodies: Vec<Collider>,
     body_motions: Vec<BodyMotion>,
+    distances: Distances,
     x: Vec<DVec3>,
     v: Vec<DVec3>,
 }
@@ -88,6 +91,8 @@ impl Case {
             body_motions: [DVec3::ZERO, DVec3::X, DVec3::new(0.0, 0.5, 1.0)]
                 .map(BodyMotion::constant)
                 .to_vec(),
+            // More bodies may be added.
+            distances: Distances::alike(THICKNESS, MARGIN, 4),
             x,
             v,
         }
@@ -99,7 +104,7 @@ impl Case {
             bodies: &self.bodies,
             body_motions: &self.body_motions,
             thickness: THICKNESS,
-            reach: REACH,
+            distances: &self.distances,
             self_collision: true,
         };
         Snapshot::new(&geometry, volumes, &self.x, &self.v, 0.1, 0.02)

@@ -9,6 +9,7 @@ mod moving;
 mod news;
 mod pins;
 mod ranks;
+mod unlike;
 
 use std::time::Duration;
 
