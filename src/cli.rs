@@ -273,8 +273,8 @@ pub(crate) struct RunArguments {
     /// record.weftrec, for `weft study`. Wants one rank.
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true)]
     pub(crate) record: Option<Option<TraceSteps>>,
-    /// Looks in every frame for cloth that crosses itself or bodies, and writes what does beside it;
-    /// with =strict a crossing is a failure (exit code 4).
+    /// Looks in every frame for cloth that crosses itself or bodies, and writes what does beside
+    /// it; with =strict a crossing is a failure (exit code 4).
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "count")]
     pub(crate) audit: Option<AuditChoice>,
     /// Overrides a key of the scene, as in `time.step=2ms`.

@@ -295,8 +295,8 @@ impl FrameAudit {
 
     /// Looks at all frames in a run's directory. Nothing is written unless all of them can be read.
     ///
-    /// # Errors
-    /// [`OutputError::NothingToResume`] if it is no run's; as [`RunRecord::read`], [`read_triangles`] and [`Self::look`].
+    /// # Errors [`OutputError::NothingToResume`] if it is no run's; as [`RunRecord::read`],
+    /// [`read_triangles`] and [`Self::look`].
     pub fn of_run(directory: &Path) -> Result<Self, OutputError> {
         let run = RunDirectory::reopen(directory)?;
         let mut frames = Frames::open(&run)?;

@@ -1,12 +1,13 @@
 //! Colliders: bodies as collisions see them, as triangles with a tree over them or as a signed
 //! distance.
 //!
-//! Triangles of a body face outwards. Sharp edges and vertices are features, against which edges and
-//! faces of cloth are tested. Blunt ones, where the surface bends little, are left to the contacts of
-//! cloth vertices with faces as long as the distance to keep covers what they leave out: a face of
-//! cloth whose vertices lie on a body of curvature κ sags by κ L²/8 below them, for a span L of the
-//! face. Where that is more than a share of the distance to keep, they are features too. So cloth
-//! that is fine for a body tests its vertices alone. Analytic balls are treated alike.
+//! Triangles of a body face outwards. Sharp edges and vertices are features, against which edges
+//! and faces of cloth are tested. Blunt ones, where the surface bends little, are left to the
+//! contacts of cloth vertices with faces as long as the distance to keep covers what they leave
+//! out: a face of cloth whose vertices lie on a body of curvature κ sags by κ L²/8 below them, for
+//! a span L of the face. Where that is more than a share of the distance to keep, they are features
+//! too. So cloth that is fine for a body tests its vertices alone. Analytic balls are treated
+//! alike.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -378,8 +378,8 @@ fn vertex_turning(
 }
 
 /// The direction in which a face keeps a vertex off, by `kept`. `away` leads to the vertex from the
-/// point of the face with these weights, at a time of the step. There is none if the vertex is out of reach,
-/// or another face is nearer.
+/// point of the face with these weights, at a time of the step. There is none if the vertex is out
+/// of reach, or another face is nearer.
 fn off_face(
     snap: &Snapshot<'_>,
     (away, kept): (DVec3, f64),

@@ -1,10 +1,10 @@
 //! The tests of edges and faces of cloth against an analytic ball.
 //!
-//! A feature of coarse cloth touches a ball at one point, and rolls over it. A contact keeps a single
-//! point of the feature off. So there are several: at the point that is nearest to the centre when
-//! the step begins, at the one that would be nearest when it ends, and at points around the first.
-//! These are so dense that between two of them a feature that rolls comes nearer by no more than a
-//! fiftieth of the distance to keep.
+//! A feature of coarse cloth touches a ball at one point, and rolls over it. A contact keeps a
+//! single point of the feature off. So there are several: at the point that is nearest to the
+//! centre when the step begins, at the one that would be nearest when it ends, and at points around
+//! the first. These are so dense that between two of them a feature that rolls comes nearer by no
+//! more than a fiftieth of the distance to keep.
 
 use glam::DVec3;
 

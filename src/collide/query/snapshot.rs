@@ -1,9 +1,9 @@
 //! The snapshot: one step's geometry, which is everything that collision tests read.
 //!
 //! Volumes bound the part of space that a triangle sweeps in the step, inflated by half the reach
-//! of contacts of the thickest cloth there. They are a function of positions and velocities alone, and lie on a grid that is
-//! one of positions. Vertices have volumes too: they sort out pairs of features of triangles whose
-//! volumes meet, as those of neighbours always do.
+//! of contacts of the thickest cloth there. They are a function of positions and velocities alone,
+//! and lie on a grid that is one of positions. Vertices have volumes too: they sort out pairs of
+//! features of triangles whose volumes meet, as those of neighbours always do.
 
 use std::sync::{MutexGuard, PoisonError};
 

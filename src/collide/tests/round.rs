@@ -1,5 +1,5 @@
-//! Contacts of coarse cloth with round bodies: trees find them all, and the nearest pair of features
-//! is among them.
+//! Contacts of coarse cloth with round bodies: trees find them all, and the nearest pair of
+//! features is among them.
 
 use glam::DVec3;
 use proptest::prelude::*;
@@ -120,7 +120,7 @@ proptest! {
     }
 }
 
-/// What is a little inside is kept off outwards.
+/// Features that are a little inside are led out.
 #[test]
 fn features_that_cut_a_fine_ball_are_led_out() {
     let mut case = over_balls(1, 2, |p, _| p);

@@ -166,7 +166,8 @@ fn faces_on_bodies_are_the_same_on_all_ranks() {
     }
 }
 
-/// The positions and velocities of a world after 30 steps on so many ranks, of each rank that differs.
+/// The positions and velocities of a world after 30 steps on so many ranks, of each rank that
+/// differs.
 pub(super) fn ranks_bits(world: &World, ranks: usize) -> Vec<(Vec<u64>, Vec<u64>)> {
     let ends = launch(ranks, |comm| {
         let mut s = Simulation::new(world, comm, &ScopeOptions::default()).unwrap();

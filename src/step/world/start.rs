@@ -107,8 +107,8 @@ pub(super) fn check_start(
 /// volumes and bounds are kept in single precision.
 const LEAST_THICKNESS: f64 = 1e-8;
 
-/// Refuses a thickness that is lost in the rounding of the positions of a mesh. `own` is that of the
-/// cloth or body, if it has one.
+/// Refuses a thickness that is lost in the rounding of the positions of a mesh. `own` is that of
+/// the cloth or body, if it has one.
 pub(super) fn check_thickness(
     mesh: &TriMesh,
     own: Option<f64>,
