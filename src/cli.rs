@@ -62,8 +62,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "METRES", value_parser = parse_tolerance)]
         tolerance: Option<f64>,
     },
-    /// Looks in the frames of a run for cloth that crosses itself, and writes what does beside
-    /// them.
+    /// Looks in the frames of a run for cloth that crosses itself or bodies, and writes what does
+    /// beside them.
     Audit {
         /// Directory of the run.
         run: PathBuf,
@@ -310,8 +310,8 @@ pub(crate) struct RunArguments {
     /// record.weftrec, for `weft study`. Wants one rank.
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true)]
     pub(crate) record: Option<Option<TraceSteps>>,
-    /// Looks in every frame for cloth that crosses itself, and writes what does beside it; with
-    /// =strict a crossing is a failure (exit code 4).
+    /// Looks in every frame for cloth that crosses itself or bodies, and writes what does beside
+    /// it; with =strict a crossing is a failure (exit code 4).
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "count")]
     pub(crate) audit: Option<AuditChoice>,
     /// Overrides a key of the scene, as in `time.step=2ms`.

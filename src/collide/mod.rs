@@ -23,6 +23,7 @@ mod bvh;
 pub mod certify;
 mod cloth;
 mod cull;
+mod distances;
 mod narrow;
 mod query;
 mod surface;
@@ -36,6 +37,7 @@ pub use bvh::kdop::{Kdop, Kdop18};
 pub use bvh::tree::{Bvh, Node};
 pub use cloth::ClothSurface;
 pub(crate) use cull::charts::TileWork;
+pub use distances::Distances;
 pub use narrow::ccd;
 pub use narrow::contact::{self, Contact};
 pub use query::brute_force::brute_force;
@@ -50,4 +52,4 @@ pub use query::volumes::Volumes;
 pub use surface::Surface;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

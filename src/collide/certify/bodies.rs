@@ -14,7 +14,7 @@ use std::ops::Range;
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{BodyMotion, Pose};
-use crate::collide::bodies::collider::{Analytic, Collider};
+use crate::collide::bodies::collider::{Analytic, AnalyticBody, Collider};
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
 
@@ -133,19 +133,31 @@ impl Scenery {
                     placed.extend_from_slice(&surface.positions);
                     Form::Triangles
                 }
-                Collider::Analytic(Analytic::Sphere { center, radius }) => Form::Round {
+                Collider::Analytic(AnalyticBody {
+                    shape: Analytic::Sphere { center, radius },
+                    ..
+                }) => Form::Round {
                     ends: [*center; 2],
                     radius: *radius,
                 },
-                Collider::Analytic(Analytic::Capsule { from, to, radius }) => Form::Round {
+                Collider::Analytic(AnalyticBody {
+                    shape: Analytic::Capsule { from, to, radius },
+                    ..
+                }) => Form::Round {
                     ends: [*from, *to],
                     radius: *radius,
                 },
-                Collider::Analytic(Analytic::Plane { point, normal }) => Form::Plane {
+                Collider::Analytic(AnalyticBody {
+                    shape: Analytic::Plane { point, normal },
+                    ..
+                }) => Form::Plane {
                     point: *point,
                     normal: *normal,
                 },
-                Collider::Analytic(Analytic::Box { center, half, axes }) => {
+                Collider::Analytic(AnalyticBody {
+                    shape: Analytic::Box { center, half, axes },
+                    ..
+                }) => {
                     let corner = |bits: u32| {
                         let sign = |k: u32| if bits >> k & 1 != 0 { 1.0 } else { -1.0 };
                         let out = DVec3::new(sign(0), sign(1), sign(2)) * *half;

@@ -215,7 +215,10 @@ impl FeatureFilter {
                 x: snap.x,
                 v: snap.v,
                 dt: snap.dt,
-                reach: snap.reach,
+                reach: four.map(|[a, b]| {
+                    let (first, last) = (edges[a as usize][0], edges[b as usize][1]);
+                    snap.distances.reach(snap.distances.between(first, last))
+                }),
                 ends: four.map(|[a, b]| {
                     let ([p, q], [r, s]) = (edges[a as usize], edges[b as usize]);
                     [p, q, r, s]

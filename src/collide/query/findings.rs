@@ -8,7 +8,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::collide::bodies::collider::{Analytic, BodySurface};
+use crate::collide::bodies::collider::{AnalyticBody, BodySurface};
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::contact::{Contact, PairKind};
 use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves};
@@ -134,7 +134,7 @@ impl Sink for Findings {
     }
 
     #[inline]
-    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32) {
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &AnalyticBody), triangle: u32) {
         if let Some(candidates) = &mut self.candidates {
             candidates.push(Candidate {
                 kind: Candidate::SOLID,

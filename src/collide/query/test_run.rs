@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collide::bodies::collider::{Analytic, BodySurface, Collider};
+use crate::collide::bodies::collider::{AnalyticBody, BodySurface, Collider};
 use crate::collide::bvh::quantised::Nodes;
 use crate::collide::bvh::traversal::{
     Alike, EVERY, Same, Tree, Unlike, advance, ask_all, second_of,
@@ -57,7 +57,7 @@ pub(in crate::collide) trait Sink {
     fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), pair: [u32; 2]);
 
     /// Takes a triangle of cloth close to a body without triangles.
-    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32);
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &AnalyticBody), triangle: u32);
 }
 
 impl Sink for Vec<Contact> {
@@ -83,7 +83,7 @@ impl Sink for Vec<Contact> {
     }
 
     #[inline]
-    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32) {
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &AnalyticBody), triangle: u32) {
         features::analytic(snap, body, triangle, self);
     }
 }
@@ -557,7 +557,7 @@ impl<'a, S: Sink> LeafPairs<'a, S> {
 fn advance_solid(
     snap: &Snapshot<'_>,
     (tree, nodes): Tree<'_, Nodes<'_>>,
-    (body, solid): (u32, &Analytic),
+    (body, solid): (u32, &AnalyticBody),
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
     out: &mut impl Sink,
@@ -569,7 +569,7 @@ fn advance_solid(
             Node::Inner(child) => {
                 for child in [child, child + 1] {
                     let ball = snap.grid().ball(&nodes.of(child));
-                    if near_solid(snap, (body, solid), ball) {
+                    if near_solid(snap, (body, &solid.shape), ball) {
                         stack.push((child, 0));
                     }
                 }

@@ -22,7 +22,8 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.thickness),
                 set: |contact, thickness| contact.thickness = thickness,
             },
-            "The distance kept between cloth and bodies, and between layers of cloth.",
+            "The thickness of cloths and bodies that have none of their own: the distance kept between \
+             cloth and bodies, and between layers of cloth.",
         ),
         Key::new(
             "self_collision",
@@ -40,7 +41,7 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.self_friction),
                 set: |contact, friction| contact.self_friction = friction,
             },
-            "Coulomb's coefficient of friction of cloth on cloth.",
+            "Coulomb's coefficient of friction of cloth on cloth, for cloths that have none of their own.",
         )
         .idle(without_layers),
         Key::new(

@@ -30,7 +30,7 @@ use crate::collide::certify::{Meeting, Mover, Scenery, Truncate, exceeders, is_c
 use crate::scene;
 use crate::team::Team;
 
-/// The gap that certified features keep, as a share of the thickness of contacts.
+/// The gap that certified features keep, as a share of the least distance that contacts keep.
 const GAP: f64 = 1e-3;
 /// The share of half the reach of contacts by which vertices may end elsewhere than foreseen, before
 /// they are searched for anew; less than 1 for the rounding of swept volumes.
@@ -38,7 +38,7 @@ const ALLOWANCE: f64 = 0.999;
 /// The displacement beyond that of its piece of cloth, in edges, from which on one is absurd. The
 /// volumes of such displacements would meet nearly everything.
 const ABSURD: f64 = 8.0;
-/// How far squeezed vertices are led out in a substep, as a share of the thickness.
+/// How far squeezed vertices are led out in a substep, as a share of that distance.
 const LED_OUT: f64 = 0.1;
 
 /// The certification of substeps, with what it keeps from one to the next.
@@ -242,10 +242,11 @@ impl Certification {
             held: world.pinned(),
             suspended: &self.suspended,
             self_collision: geometry.self_collision,
-            least: GAP * geometry.thickness,
+            least: GAP * geometry.distances.least(),
         };
         let owned = at.domain.owned();
-        let allowance = ALLOWANCE * 0.5 * (geometry.reach - step.least);
+        let distances = geometry.distances;
+        let allowance = ALLOWANCE * 0.5 * (distances.reach(distances.least()) - step.least);
         let foreseen = |k: usize| {
             let v = owned.start + k;
             state.x[v] + detection.foreseen[v] * dt
@@ -361,7 +362,7 @@ impl Certification {
         movers: &[Mover],
     ) -> u64 {
         let (world, dt) = (at.world, at.substep.dt);
-        let (time, thickness) = (at.substep.time(world), world.scene().contact.thickness);
+        let (time, thickness) = (at.substep.time(world), world.geometry().distances.least());
         let mut led = 0;
         for &[v, body] in &self.suspended {
             let vertex = v as usize;
@@ -406,7 +407,7 @@ impl Certification {
             held: world.pinned(),
             suspended: &[],
             self_collision: false,
-            least: GAP * world.scene().contact.thickness,
+            least: GAP * world.geometry().distances.least(),
         };
         let crossing = is_crossing(&step, &self.suspended);
         let inside = |&[v, body]: &[u32; 2]| world.way_out(body, x[v as usize], time).is_some();

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::constraint::opening_rate;
 use crate::collide::contact::Contact;
 use crate::step::integrate::time_integrator::Jolt;
+use crate::step::world::Friction;
 
 /// A held contact stays one until it is this much beyond its target, as a share of it.
 const SLACK: f64 = 0.1;
@@ -77,8 +78,8 @@ pub(crate) struct StepContext<'a> {
     pub(crate) gravity: DVec3,
     /// The first owned vertex: local indices count from here.
     pub(crate) first: u32,
-    /// Friction of each body.
-    pub(crate) friction: &'a [f64],
+    /// The friction of each pair.
+    pub(crate) friction: &'a Friction,
 }
 
 impl BodyResponse {
@@ -209,7 +210,7 @@ impl BodyResponse {
                     let lack = least_rate(contact, step.dt) - rate;
                     if lack > 0.0 {
                         *velocity += contact.normal * lack;
-                        let friction = step.friction[contact.id.body as usize];
+                        let friction = step.friction.of(contact);
                         rub(
                             velocity,
                             contact.body_velocity,
@@ -306,7 +307,7 @@ impl BodyResponse {
             free -= DMat3::from_cols(d * d.x, d * d.y, d * d.z);
             change += d * rates[k];
         }
-        let sticking = state.sticking && step.friction[contact.id.body as usize] > 0.0;
+        let sticking = state.sticking && step.friction.of(contact) > 0.0;
         if sticking || count == 3 {
             // Move with the body in the free directions too.
             change += free * (contact.body_velocity - velocity);
@@ -318,7 +319,7 @@ impl BodyResponse {
             change,
             normal: contact.normal,
             body_velocity: contact.body_velocity,
-            friction: step.friction[contact.id.body as usize],
+            friction: step.friction.of(contact),
             sticking,
         })
     }
@@ -416,7 +417,7 @@ mod tests {
         Contact::new(id, [0], [1.0], separation)
     }
 
-    fn step(friction: &[f64]) -> StepContext<'_> {
+    fn step(friction: &Friction) -> StepContext<'_> {
         StepContext {
             dt: 0.005,
             gravity: DVec3::new(0.0, 0.0, -9.81),
@@ -429,7 +430,8 @@ mod tests {
     fn an_open_contact_closes_to_the_thickness_and_no_further() {
         let mut response = BodyResponse::new(1);
         let velocity = [DVec3::new(0.3, 0.0, -2.0)];
-        let step = step(&[0.5]);
+        let friction = Friction::of_bodies(&[0.5]);
+        let step = step(&friction);
         response.constrain(
             [contact(0, DVec3::Z, 0.009)].iter(),
             &velocity,
@@ -447,7 +449,8 @@ mod tests {
     fn a_contact_that_would_have_to_pull_is_released() {
         let mut response = BodyResponse::new(1);
         let contacts = [contact(0, DVec3::Z, TARGET)];
-        let step = step(&[0.5]);
+        let friction = Friction::of_bodies(&[0.5]);
+        let step = step(&friction);
         let mut velocity = [DVec3::ZERO];
         response.constrain(contacts.iter(), &velocity, &[false], &step);
         assert_eq!(response.constraints().len(), 1);
@@ -460,7 +463,8 @@ mod tests {
     #[test]
     fn neighbouring_facets_give_one_constraint_and_corners_two() {
         let mut response = BodyResponse::new(1);
-        let step = step(&[0.5]);
+        let friction = Friction::of_bodies(&[0.5]);
+        let step = step(&friction);
         let tilted = DVec3::new(0.05, 0.0, 1.0).normalize();
         let velocity = [DVec3::new(-1.0, 0.0, -1.0)];
         let smooth = [contact(0, DVec3::Z, 0.003), contact(1, tilted, 0.0031)];
@@ -480,7 +484,7 @@ mod tests {
         for (friction, start) in [(0.6, 0.0), (0.9, 1.0)] {
             let normal = DVec3::new(angle.sin(), 0.0, angle.cos());
             let down = DVec3::new(angle.cos(), 0.0, -angle.sin());
-            let (mass, coefficients) = (2e-5, [friction]);
+            let (mass, coefficients) = (2e-5, Friction::of_bodies(&[friction]));
             let step = step(&coefficients);
             let mut response = BodyResponse::new(1);
             let mut velocity = [down * start];
@@ -508,7 +512,8 @@ mod tests {
     #[test]
     fn the_clamp_lets_nothing_through_and_pins_alone() {
         let mut response = BodyResponse::new(1);
-        let step = step(&[0.5]);
+        let friction = Friction::of_bodies(&[0.5]);
+        let step = step(&friction);
         let mut velocity = [DVec3::new(0.0, 0.0, -50.0)];
         let contacts = [contact(0, DVec3::Z, 0.01)];
         assert_eq!(

@@ -2,6 +2,7 @@
 
 mod answers;
 mod corrections;
+mod faces;
 mod failures;
 mod ledger;
 mod limits;
@@ -9,6 +10,7 @@ mod moving;
 mod news;
 mod pins;
 mod ranks;
+mod unlike;
 
 use std::time::Duration;
 
