@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use glam::DVec3;
 
 use super::impulses::{self, Row};
-use super::search::Hits;
+use super::search::{Hits, margin_of};
 use super::truncate::{Meeting, Round, Truncate};
 use super::zones;
 use crate::disjoint_sets::DisjointSets;
@@ -178,8 +178,9 @@ impl Progress {
             ..*step
         };
         let mut hits = Hits::default();
+        let margin = margin_of(&step);
         for meeting in &self.responded.left {
-            hits.test(&step, *meeting);
+            hits.test(&step, *meeting, margin);
         }
         step.refit(step.goal, moved, &mut self.round);
         hits.add_of(&step, moved, &mut self.round);

@@ -558,7 +558,7 @@ impl Truncate<'_> {
     /// Whether all vertices go along with one body, or with what is common to all: then they do not
     /// cross, whatever the body does.
     fn goes_with_one(&self, cloth: &Cloth, body: Option<u32>, progress: &Progress) -> bool {
-        let first = body.or(progress.carrier[cloth.vertices()[0] as usize]);
+        let first = body.or_else(|| progress.carrier[cloth.vertices()[0] as usize]);
         let stays = |&v: &u32| {
             progress.found.kept[v as usize] == 0.0 && progress.carrier[v as usize] == first
         };

@@ -120,9 +120,9 @@ fn pseudo_inverse(matrix: &DMat3) -> DMat3 {
             let t = if t.is_finite() { t } else { 0.0 };
             let cosine = 1.0 / (t * t + 1.0).sqrt();
             let sine = t * cosine;
-            for k in 0..3 {
-                let (x, y) = (a[k][p], a[k][q]);
-                (a[k][p], a[k][q]) = (cosine * x - sine * y, sine * x + cosine * y);
+            for row in &mut a {
+                let (x, y) = (row[p], row[q]);
+                (row[p], row[q]) = (cosine * x - sine * y, sine * x + cosine * y);
             }
             for k in 0..3 {
                 let (x, y) = (a[p][k], a[q][k]);
