@@ -177,8 +177,8 @@ pub enum StepError {
         /// Whether elasticity is explicit, which bounds the step.
         explicit: bool,
     },
-    /// Cloth would have crossed something, and impulses alone could not keep it from that. Only where
-    /// steps are halved.
+    /// Cloth would have crossed something, and impulses alone could not keep it from that. Only
+    /// where steps are halved.
     #[error(
         "step {step}: cloth at {at} would cross something, and impulses do not keep it from that"
     )]

@@ -40,7 +40,7 @@ const TOLERANCE: f64 = 1e-3;
 pub struct Responded {
     /// Where each vertex would go now, in m.
     pub goal: Vec<DVec3>,
-    /// What is still not certified.
+    /// The meetings that are still not certified.
     pub left: Vec<Meeting>,
     /// The rounds of all stages.
     pub rounds: u32,

@@ -21,7 +21,7 @@ use crate::collide::query::findings::Candidate;
 /// The outcome of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hits {
-    /// What is not certified, in no order that matters; some may be there twice.
+    /// The meetings that are not certified, in no order that matters; some may be there twice.
     pub meetings: Vec<Meeting>,
     /// The number of tests that were made.
     pub tests: u64,

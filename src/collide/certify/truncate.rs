@@ -266,8 +266,8 @@ impl Truncate<'_> {
     }
 
     /// The displacement for each vertex of cloth by which cuts have fallen short on the mean of its
-    /// component, by mass; zero for components that bodies or pins have a part in, which take up the
-    /// difference.
+    /// component, by mass; zero for components that bodies or pins have a part in, which take up
+    /// the difference.
     fn restored(&self, found: &Truncated, components: &Components) -> Vec<DVec3> {
         let cloth = 0..self.movable as usize;
         let mut sums = vec![(0.0, DVec3::ZERO, true); self.movable as usize];
