@@ -13,6 +13,7 @@ use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::{ScopeOptions, ScopeReport, thread_time, wire};
 
 use super::alike::{self, compare};
+use super::certified::CertifiedTotals;
 use super::cuts::Cuts;
 use super::error::{RunError, malformed};
 use super::options::{Driver, RunOptions, VIRTUAL_STACK};
@@ -216,6 +217,7 @@ fn rank_loop(
         waited: Duration::ZERO,
         loop_time: Duration::ZERO,
         cuts: Cuts::default(),
+        certified: CertifiedTotals::default(),
         stops: Stops::default(),
         stopped: None,
         last: None,
@@ -303,6 +305,7 @@ fn rank_loop(
         totals.scope.add(&report.scope);
         totals.early += report.early;
         totals.cuts.add(&report);
+        (totals.certified).add(&report.certified, &simulation, world);
         totals.stops.add(&report.stops);
         let strains = simulation.strains();
         reports.write(comm, writer.as_mut())?;

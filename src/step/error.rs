@@ -149,7 +149,7 @@ pub enum StepError {
         gain: f64,
     },
     /// A state to go on from that is not of this scene.
-    #[error("the state to go on from is not of {vertices} vertices, as this scene is")]
+    #[error("the state to go on from is not of {vertices} vertices and the scene's bodies")]
     OtherState {
         /// Vertices of the scene.
         vertices: usize,

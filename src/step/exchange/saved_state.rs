@@ -301,7 +301,9 @@ impl Simulation<'_> {
     /// # Errors
     /// It is of another number of vertices.
     pub fn restore(&mut self, state: &SavedState) -> Result<(), StepError> {
-        if !state.is_of(self.state.len()) {
+        let bodies = self.world.scene().bodies.len();
+        let mut squeezed = state.squeezed.iter();
+        if !state.is_of(self.state.len()) || squeezed.any(|[_, body]| *body as usize >= bodies) {
             return Err(StepError::OtherState {
                 vertices: self.state.len(),
             });
