@@ -582,7 +582,8 @@ mod tests {
         let first = row_of(1).trim_end().to_owned() + ",";
         assert_eq!(lines[..2], [HistoryRow::header().trim_end(), &first]);
         assert!(
-            lines[2].starts_with("2,") && lines[2].contains(",none,0.0,0,0,0,0.0,0,0,0,0,0,0,0,0.0,"),
+            lines[2].starts_with("2,")
+                && lines[2].contains(",none,0.0,0,0,0,0.0,0,0,0,0,0,0,0,0.0,"),
             "{text}"
         );
     }
