@@ -158,12 +158,13 @@ fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress) {
         progress.responded.zones = zones.len() as u32;
         let mut moved = vec![false; step.start.len()];
         for zone in zones.values() {
+            // A zone that has not one motion goes back to where it would have gone: that is a move,
+            // too, if it was part of smaller zones before.
             for &v in zone {
                 progress.responded.goal[v as usize] = before[v as usize];
+                moved[v as usize] = true;
             }
-            if zones::move_as_one(step, zone, &mut progress.responded.goal) {
-                zone.iter().for_each(|&v| moved[v as usize] = true);
-            }
+            zones::move_as_one(step, zone, &mut progress.responded.goal);
         }
         progress.test_again(step, &moved);
     }
