@@ -387,7 +387,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Reads the bytes of a history, if there is one. The error says why the run cannot go on with it.
+    /// Reads the bytes of a history, if there is one. The error says why the run cannot go on with
+    /// it.
     fn of(bytes: Option<&[u8]>, step: u64, mark: Option<&HistoryMark>) -> Result<Self, String> {
         let known = mark.map(|mark| mark.after);
         let Some(bytes) = bytes else {

@@ -386,7 +386,7 @@ fn keep_after_failure(
     if let (Some(writer), Some(state)) = (writer, state) {
         writer.checkpoint(state)?;
     }
-    // Who returns ends the job: not before that is written.
+    // A rank that returns may end the job, so all wait until everything is written.
     Ok(comm.barrier()?)
 }
 

@@ -82,8 +82,8 @@ fn a_matrix_that_rounding_makes_indefinite_is_told() {
     }
 }
 
-/// Of two cloths the second hangs on a pin, and too few iterations are allowed; the first, which
-/// only falls, has 144 vertices.
+/// The second of two cloths hangs on a pin, and too few iterations are allowed for it. The first
+/// only falls, and has 144 vertices.
 #[test]
 fn of_several_cloths_the_one_that_cannot_be_solved_for_is_named() {
     let second = SCENE.split_once("[[cloth]]").unwrap().1;
