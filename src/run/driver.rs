@@ -10,11 +10,9 @@ use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
-use weft_runtime::{ScopeOptions, ScopeReport, thread_time, wire};
+use weft_runtime::{ScopeOptions, thread_time, wire};
 
 use super::alike::{self, compare};
-use super::certified::CertifiedTotals;
-use super::cuts::Cuts;
 use super::error::{RunError, malformed};
 use super::options::{Driver, RunOptions, VIRTUAL_STACK};
 use super::outputs::{Start, begin, conclude};
@@ -24,11 +22,11 @@ use super::recording::Recorder;
 use super::reports::{RankStep, Reports};
 use super::result::{Ended, RankTotals, RunSummary};
 use super::summary::STRAIN_SLACK;
-use super::timers::{OUTPUTS, OutputKind, Timers};
+use super::timers::{OutputKind, Timers};
 use super::tracing::Tracer;
 use super::writer::Writer;
 use crate::scene::Scene;
-use crate::step::{PHASES, SavedState, Simulation, Stops, World};
+use crate::step::{SavedState, Simulation, World};
 
 /// Simulates a scene from start to end.
 ///
@@ -209,21 +207,7 @@ fn rank_loop(
         })
         .transpose()?;
     let begin = comm.now();
-    let mut totals = RankTotals {
-        times: [Duration::ZERO; PHASES.len()],
-        outputs: [Duration::ZERO; OUTPUTS.len()],
-        scope: ScopeReport::default(),
-        early: Duration::ZERO,
-        waited: Duration::ZERO,
-        loop_time: Duration::ZERO,
-        cuts: Cuts::default(),
-        certified: CertifiedTotals::default(),
-        stops: Stops::default(),
-        stopped: None,
-        last: None,
-        trace: None,
-        unrecorded: None,
-    };
+    let mut totals = RankTotals::default();
     let pictures = scene.output.pictures.then(|| Pictures::new(world));
     let frame = |writer: &mut Option<Writer<'_>>,
                  simulation: &Simulation<'_>,

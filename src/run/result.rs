@@ -77,7 +77,7 @@ impl RunSummary {
 }
 
 /// The report of a rank about the whole run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct RankTotals {
     pub(super) times: [Duration; PHASES.len()],
     /// The times of work between steps.

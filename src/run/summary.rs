@@ -355,9 +355,7 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CertifiedTotals, Cuts};
     use super::*;
-    use crate::step::Stops;
 
     /// Two workers, in tasks for 3 s and 1 s of a scope of 4 s, are at work for half of it; what
     /// was made ready before is work too.
@@ -375,13 +373,7 @@ mod tests {
             early: s(1),
             waited: s(3),
             loop_time: s(100),
-            cuts: Cuts::default(),
-            certified: CertifiedTotals::default(),
-            stops: Stops::default(),
-            stopped: None,
-            last: None,
-            trace: None,
-            unrecorded: None,
+            ..RankTotals::default()
         };
         assert_eq!(useful(&totals, 2), s(15 - 2 - 3));
         // Without waits all of it.

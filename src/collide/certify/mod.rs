@@ -54,6 +54,8 @@
 pub mod bodies;
 mod common;
 mod impulses;
+mod meeting;
+mod near_pairs;
 pub mod plane;
 mod respond;
 mod search;
@@ -62,10 +64,11 @@ mod truncate;
 mod zones;
 
 pub use bodies::{Form, Mover, Scenery};
+pub use meeting::{Meeting, Pair, Squeezed};
 pub use plane::{Kind, Plane};
 pub use respond::{Responded, respond};
 pub use search::{Hits, exceeders, is_certified, is_crossing};
-pub use truncate::{Meeting, Pair, Squeezed, Truncate, Truncated};
+pub use truncate::{Truncate, Truncated};
 
 #[cfg(test)]
 mod tests;

@@ -20,8 +20,10 @@ use std::collections::BTreeMap;
 use glam::DVec3;
 
 use super::impulses::{self, Row};
+use super::meeting::Meeting;
+use super::near_pairs::Round;
 use super::search::{Hits, margin_of};
-use super::truncate::{Meeting, Round, Truncate};
+use super::truncate::Truncate;
 use super::zones;
 use crate::disjoint_sets::DisjointSets;
 

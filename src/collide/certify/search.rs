@@ -10,8 +10,10 @@ use std::collections::BTreeSet;
 use glam::DVec3;
 
 use super::bodies::{Form, Scenery};
+use super::meeting::{Meeting, Pair};
+use super::near_pairs::Round;
 use super::plane::{self, Kind, Motion};
-use super::truncate::{Meeting, Pair, Round, Truncate};
+use super::truncate::Truncate;
 use crate::collide::narrow::ccd::{
     self, Answer, EdgeEdge, Separation, VertexFace, edge_edge, vertex_face,
 };
