@@ -30,7 +30,7 @@ pub(crate) fn certify_scene(arguments: &CertifyArguments) -> Result<(), Failure>
         judge_run(arguments)?
     };
     if arguments.json {
-        say(format_args!("{:#}\n", outcome.json()))?;
+        say(crate::json_reports::text(&outcome.json()))?;
     } else {
         say(&outcome)?;
     }

@@ -19,6 +19,7 @@ use weftwork::scene::parse_time;
     after_help = "\
 Examples:
   weft run quick
+  weft new my-scene.toml --cloth coat.obj --scale 0.01
   weft run scenes/drape-floor.toml --ranks 4 --out runs/floor
   weft run scenes/drape-free.toml --set cloth.material.bending=1e-3 --no-steal
   mpirun -n 4 weft run scenes/drape-floor.toml --threads 2     (built with --features mpi)
@@ -50,7 +51,12 @@ pub(crate) enum Command {
         /// Overrides a key of the scene, as in `time.step=2ms`.
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
         overrides: Vec<(String, String)>,
+        /// Prints the outcome as JSON.
+        #[arg(long)]
+        json: bool,
     },
+    /// Writes a scene to start from, which runs as it is. An existing file is left alone.
+    New(NewArguments),
     /// Says whether two runs are the same, and where they part if not.
     Compare {
         /// Directory of a run.
@@ -70,6 +76,9 @@ pub(crate) enum Command {
         /// Fails if there is any (exit code 4).
         #[arg(long)]
         strict: bool,
+        /// Prints the outcome as JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Runs a scene and has all its states, and the ways between them, judged exactly: whether
     /// cloth crosses itself or bodies made of triangles.
@@ -101,9 +110,58 @@ pub(crate) enum Command {
     Scenes {
         /// The folder.
         folder: Option<PathBuf>,
+        /// Prints the list as JSON.
+        #[arg(long)]
+        json: bool,
+        /// Prints the JSON schema of scenes instead, for editors of TOML.
+        #[arg(long, conflicts_with_all = ["folder", "json"])]
+        schema: bool,
     },
     /// Says which version this is and what it was built with.
-    Info,
+    Info {
+        /// Prints it as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints completions for a shell, or writes man pages.
+    Completions {
+        /// The shell.
+        #[arg(required_unless_present = "man")]
+        shell: Option<clap_complete::Shell>,
+        /// Writes a man page of each command into this directory.
+        #[arg(long, value_name = "DIR", conflicts_with = "shell")]
+        man: Option<PathBuf>,
+    },
+}
+
+impl Command {
+    /// Whether errors are to be told as JSON, as all else is.
+    pub(crate) fn speaks_json(&self) -> bool {
+        match self {
+            Self::Check { json, .. }
+            | Self::Audit { json, .. }
+            | Self::Scenes { json, .. }
+            | Self::Info { json } => *json,
+            Self::Partition(arguments) => arguments.json,
+            Self::Certify(arguments) => arguments.json,
+            _ => false,
+        }
+    }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct NewArguments {
+    /// The scene file to write, such as my-scene.toml.
+    pub(crate) scene: PathBuf,
+    /// A mesh of cloth (OBJ, PLY, STL) instead of a square.
+    #[arg(long, value_name = "MESH")]
+    pub(crate) cloth: Option<PathBuf>,
+    /// A mesh of a body (OBJ, PLY, STL) instead of a ball.
+    #[arg(long, value_name = "MESH")]
+    pub(crate) body: Option<PathBuf>,
+    /// Factor that brings the coordinates of both meshes to metres: 0.01 for files in cm.
+    #[arg(long, default_value_t = 1.0, value_parser = parse_scale)]
+    pub(crate) scale: f64,
 }
 
 #[derive(clap::Args)]
@@ -256,6 +314,9 @@ pub(crate) struct PartitionArguments {
         default_missing_value = "partition.png"
     )]
     pub(crate) picture: Option<PathBuf>,
+    /// Prints the table as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Overrides a key of the scene, as in `partition.patches=64`.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     pub(crate) overrides: Vec<(String, String)>,
@@ -399,6 +460,13 @@ fn parse_tolerance(text: &str) -> Result<f64, String> {
     tolerance
         .filter(|t: &f64| t.is_finite() && *t >= 0.0)
         .ok_or_else(|| "wants a distance in metres, as in 1e-9".to_owned())
+}
+
+fn parse_scale(text: &str) -> Result<f64, String> {
+    let scale = text.parse().ok();
+    scale
+        .filter(|scale: &f64| scale.is_finite() && *scale > 0.0)
+        .ok_or_else(|| "wants a number above zero, as in 0.01".to_owned())
 }
 
 fn parse_override(text: &str) -> Result<(String, String), String> {

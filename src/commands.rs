@@ -1,6 +1,6 @@
 //! The commands that are no run: they look at a scene, at runs that were, or at the program itself.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use weftwork::step::{SavedState, Simulation, StepError, World};
 use crate::cli::{PartitionArguments, ReportArguments};
 #[cfg(feature = "mpi")]
 use crate::under_mpi;
-use crate::{Failure, say, tell};
+use crate::{Failure, json_reports, say, tell};
 
 pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
@@ -71,7 +71,11 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
     if let Some(note) = uneven(parts as u64, vertices, patches, imbalance) {
         tell("note: ", note);
     }
-    let mut text = comparison.to_string();
+    let mut text = if arguments.json {
+        json_reports::partition(&comparison, arguments.picture.as_deref())
+    } else {
+        comparison.to_string()
+    };
     if let Some(file) = &arguments.picture {
         let positions = state.unwrap_or_else(|| world.original_order(world.model().rest()));
         let size = world.scene().output.picture_size;
@@ -84,8 +88,10 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
             code: 5,
             message: error.to_string(),
         })?;
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "Wrote {}", file.shown());
+        if !arguments.json {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "Wrote {}", file.shown());
+        }
     }
     say(text)
 }
@@ -128,7 +134,7 @@ pub(crate) fn write_linear_system(
 }
 
 /// Makes a folder and those that it lies in, if they are not there.
-fn make_folder(folder: &Path) -> Result<(), Failure> {
+pub(crate) fn make_folder(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|error| Failure {
         code: 5,
         message: format!("{}: {error}", folder.shown()),
@@ -144,7 +150,7 @@ pub(crate) fn patch_count(scene: &Scene) -> Result<usize, Failure> {
 }
 
 /// The world of a scene.
-fn build(scene: &Scene) -> Result<World, Failure> {
+pub(crate) fn build(scene: &Scene) -> Result<World, Failure> {
     World::build(scene).map_err(|error| Failure {
         code: 3,
         message: error.to_string(),
@@ -169,6 +175,13 @@ fn state_of(world: &World, checkpoint: Option<&Path>) -> Result<Option<SavedStat
 pub(crate) fn load(path: &Path, overrides: &[(String, String)]) -> Result<Scene, Failure> {
     let invalid = |message: String| Failure { code: 3, message };
     let scene = Scene::find(path, overrides).map_err(|e| invalid(e.to_string()))?;
+    check_files(&scene)?;
+    Ok(scene)
+}
+
+/// Checks what the mesh files of a scene hold.
+pub(crate) fn check_files(scene: &Scene) -> Result<(), Failure> {
+    let invalid = |message: String| Failure { code: 3, message };
     for cloth in &scene.cloths {
         let mesh = build_cloth(cloth).map_err(|e| invalid(e.to_string()))?;
         if scene.contact.self_collision {
@@ -179,7 +192,7 @@ pub(crate) fn load(path: &Path, overrides: &[(String, String)]) -> Result<Scene,
     for body in &scene.bodies {
         build_body(body).map_err(|e| invalid(e.to_string()))?;
     }
-    Ok(scene)
+    Ok(())
 }
 
 pub(crate) fn compare_runs(a: &Path, b: &Path, tolerance: Option<f64>) -> Result<(), Failure> {
@@ -208,7 +221,7 @@ pub(crate) fn compare_runs(a: &Path, b: &Path, tolerance: Option<f64>) -> Result
     })
 }
 
-pub(crate) fn audit_run(run: &Path, strict: bool) -> Result<(), Failure> {
+pub(crate) fn audit_run(run: &Path, strict: bool, json: bool) -> Result<(), Failure> {
     let audit = FrameAudit::of_run(run).map_err(|error| Failure {
         code: 5,
         message: error.to_string(),
@@ -223,6 +236,9 @@ pub(crate) fn audit_run(run: &Path, strict: bool) -> Result<(), Failure> {
             frame,
             frame.file.shown()
         );
+    }
+    if json {
+        text = json_reports::audit(&audit);
     }
     say(text)?;
     if strict && !audit.crossing.is_empty() {
@@ -274,19 +290,47 @@ pub(crate) fn report_runs(arguments: &ReportArguments) -> Result<(), Failure> {
     say(text)
 }
 
+/// A scene of a list, and its title if it is valid.
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    /// The file, of scenes that are not part of the program.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) title: Option<String>,
+}
+
 /// Lists the scenes in a folder, or, without one, those that are part of the program.
-pub(crate) fn list_scenes(folder: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn list_scenes(folder: Option<&Path>, json: bool) -> Result<(), Failure> {
+    let title = |scene: Result<Scene, SceneError>| scene.ok().map(|scene| scene.title);
+    let scenes: Vec<Listed> = match folder {
+        None => (BUILT_IN.iter())
+            .map(|scene| Listed {
+                name: scene.name.to_owned(),
+                file: None,
+                title: title(Scene::find(Path::new(scene.name), &[])),
+            })
+            .collect(),
+        Some(folder) => (scenes_in(folder)?.into_iter())
+            .map(|path| Listed {
+                name: path.shown().to_string(),
+                title: title(Scene::load(&path, &[])),
+                file: Some(path),
+            })
+            .collect(),
+    };
+    if json {
+        return say(json_reports::scenes(&scenes));
+    }
     let mut list = String::new();
-    let mut line = |name: &dyn fmt::Display, scene: Result<Scene, SceneError>| {
-        let title = scene.map_or_else(|_| "(not valid; see `weft check`)".to_owned(), |s| s.title);
-        writeln!(list, "{name:<28} {title}").expect("strings take all that is written");
-    };
-    let Some(folder) = folder else {
-        for scene in &BUILT_IN {
-            line(&scene.name, Scene::find(Path::new(scene.name), &[]));
-        }
-        return say(list);
-    };
+    for Listed { name, title, .. } in &scenes {
+        let title = title.as_deref().unwrap_or("(not valid; see `weft check`)");
+        // Writing to a String cannot fail.
+        let _ = writeln!(list, "{name:<28} {title}");
+    }
+    say(list)
+}
+
+/// The scene files in a folder, by name.
+fn scenes_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let failure = |e: io::Error| Failure {
         code: 5,
         message: format!(
@@ -302,10 +346,7 @@ pub(crate) fn list_scenes(folder: Option<&Path>) -> Result<(), Failure> {
         }
     }
     files.sort();
-    for path in files {
-        line(&path.shown(), Scene::load(&path, &[]));
-    }
-    say(list)
+    Ok(files)
 }
 
 pub(crate) fn info() -> String {
@@ -330,11 +371,11 @@ pub(crate) fn info() -> String {
 }
 
 #[cfg(feature = "mpi")]
-fn mpi_info() -> String {
+pub(crate) fn mpi_info() -> String {
     under_mpi::info()
 }
 
 #[cfg(not(feature = "mpi"))]
-fn mpi_info() -> String {
+pub(crate) fn mpi_info() -> String {
     "not built in; for it, build with `--features mpi`".to_owned()
 }

@@ -3,7 +3,10 @@
 mod certify_command;
 mod cli;
 mod commands;
+mod completions;
+mod json_reports;
 mod launcher;
+mod new_command;
 mod plots;
 mod signals;
 mod study_command;
@@ -25,6 +28,7 @@ use weftwork::run::{
 };
 use weftwork::scene::Scene;
 use weftwork::scene::load::MOST_STEPS;
+use weftwork::scene::schema::scene_schema;
 
 use self::cli::{Arguments, AuditChoice, CommChoice, Command, NetworkChoice, RunArguments};
 use self::commands::{
@@ -75,14 +79,23 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    let speaks_json = arguments.command.speaks_json();
     let outcome = match arguments.command {
         Command::Run(arguments) => run_scene(&arguments, launcher.as_ref(), began),
-        Command::Info => {
-            let text = info();
+        Command::Info { json } => {
+            let text = if json { json_reports::info() } else { info() };
             if speaks { say(text) } else { Ok(()) }
         }
         _ if !speaks => Ok(()),
-        Command::Check { scene, overrides } => check_scene(&scene, &overrides),
+        Command::Check {
+            scene,
+            overrides,
+            json: true,
+        } => json_reports::check(&scene, &overrides),
+        Command::Check {
+            scene, overrides, ..
+        } => check_scene(&scene, &overrides),
+        Command::New(arguments) => new_command::write_new(&arguments),
         Command::Report(arguments) => report_runs(&arguments),
         Command::Partition(arguments) => show_partition(&arguments),
         Command::System {
@@ -92,15 +105,19 @@ fn main() -> ExitCode {
             overrides,
         } => write_linear_system(&scene, state.as_deref(), &out, &overrides),
         Command::Study(arguments) => study_command::study(&arguments),
-        Command::Scenes { folder } => list_scenes(folder.as_deref()),
+        Command::Scenes { schema: true, .. } => say(scene_schema()),
+        Command::Scenes { folder, json, .. } => list_scenes(folder.as_deref(), json),
+        Command::Completions { shell, man } => completions::write(shell, man.as_deref()),
         Command::Certify(arguments) => certify_command::certify_scene(&arguments),
-        Command::Audit { run, strict } => audit_run(&run, strict),
+        Command::Audit { run, strict, json } => audit_run(&run, strict, json),
         Command::Compare { a, b, tolerance } => compare_runs(&a, &b, tolerance),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if speaks && !failure.message.is_empty() {
+            if speaks && speaks_json {
+                tell("", json_reports::error(&failure));
+            } else if speaks && !failure.message.is_empty() {
                 tell("error: ", &failure.message);
             } else if launcher.is_some() {
                 let_another_speak();

@@ -76,6 +76,24 @@ impl PartitionComparison {
         })
     }
 
+    /// The number of parts.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// The number of patches of the scene.
+    #[must_use]
+    pub fn patches(&self) -> usize {
+        self.patches
+    }
+
+    /// The numbers of vertices and of edges of the matrix.
+    #[must_use]
+    pub fn graph(&self) -> [usize; 2] {
+        [self.vertices, self.edges]
+    }
+
     /// What each way of cutting achieves, by its name.
     #[must_use]
     pub fn rows(&self) -> &[(&'static str, Quality)] {

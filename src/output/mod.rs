@@ -23,6 +23,7 @@ mod directory;
 #[cfg(test)]
 mod directory_tests;
 mod error;
+mod frame_arrays;
 mod frame_audit;
 mod frames;
 mod history;
@@ -45,6 +46,7 @@ pub use checkpoint::Checkpoint;
 pub use destination::Destination;
 pub use directory::RunDirectory;
 pub use error::OutputError;
+pub use frame_arrays::{ArrayValues, FrameArrays, NamedArray, read_frame};
 pub use frame_audit::{AuditedFrame, CrossedBody, CrossingFrame, FrameAudit};
 pub use frames::{Frame, FrameSeries};
 pub use history::{HistoryMark, HistoryRow, HistoryWriter};

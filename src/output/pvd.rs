@@ -33,6 +33,13 @@ impl Collection {
         });
     }
 
+    /// The entries: time in s, the number of the mesh at that time, and the file from the folder of
+    /// the collection.
+    pub fn entries(&self) -> impl Iterator<Item = (f64, usize, &str)> {
+        let entries = self.entries.iter();
+        entries.map(|entry| (entry.time, entry.part, entry.file.as_str()))
+    }
+
     /// Number of different times.
     #[must_use]
     pub fn frames(&self) -> usize {

@@ -22,7 +22,12 @@ use crate::scene::Scene;
 use crate::step::{PHASES, StepError, World};
 
 /// Optional parts that were built in.
-pub const FEATURES: &[&str] = if cfg!(feature = "mpi") { &["mpi"] } else { &[] };
+pub const FEATURES: &[&str] = match (cfg!(feature = "mpi"), cfg!(feature = "tracing")) {
+    (true, true) => &["mpi", "tracing"],
+    (true, false) => &["mpi"],
+    (false, true) => &["tracing"],
+    (false, false) => &[],
+};
 /// Strain beyond the limit that is warned of.
 pub(super) const STRAIN_SLACK: f64 = 0.02;
 

@@ -6,6 +6,7 @@
 use std::marker::PhantomData;
 
 use glam::DVec3;
+use serde_json::{Value as Json, json};
 use weft_io::Show as _;
 
 use super::quantity::{Dimension, Number};
@@ -33,6 +34,9 @@ pub(super) trait Form: Sync {
 
     /// Says what the value may be, for the book.
     fn describe(&self) -> String;
+
+    /// Says what the value may be, as a JSON schema.
+    fn schema(&self) -> Json;
 
     /// A value for the book.
     fn show(&self, value: &Self::Value) -> String {
@@ -121,6 +125,10 @@ impl Form for Amount {
         join(&[&measured(self.0), &self.1.describe()])
     }
 
+    fn schema(&self) -> Json {
+        quantity(self.1)
+    }
+
     fn show(&self, value: &f64) -> String {
         handy(*value, self.0)
     }
@@ -143,6 +151,10 @@ impl Form for Bare {
     fn describe(&self) -> String {
         Amount(self.0, self.1).describe()
     }
+
+    fn schema(&self) -> Json {
+        quantity(self.1)
+    }
 }
 
 impl Form for Vector {
@@ -162,6 +174,10 @@ impl Form for Vector {
     fn describe(&self) -> String {
         let each = format!("an array of three, each {}", measured(self.0));
         join(&[&each, &self.1.describe()])
+    }
+
+    fn schema(&self) -> Json {
+        array(&quantity(self.1), 3)
     }
 
     fn show(&self, value: &DVec3) -> String {
@@ -196,6 +212,10 @@ impl Form for AlongWarpAndWeft {
         let one = format!("{}, or `[warp, weft]`", measured(self.0));
         join(&[&one, &self.1.describe()])
     }
+
+    fn schema(&self) -> Json {
+        one_or_two(&quantity(self.1))
+    }
 }
 
 impl Form for AlongXAndY {
@@ -217,6 +237,10 @@ impl Form for AlongXAndY {
         let one = format!("{}, or `[x, y]`", measured(self.0));
         join(&[&one, &self.1.describe()])
     }
+
+    fn schema(&self) -> Json {
+        one_or_two(&quantity(self.1))
+    }
 }
 
 impl Form for Count {
@@ -232,6 +256,10 @@ impl Form for Count {
 
     fn describe(&self) -> String {
         format!("a whole number {}", from_to(self.0, self.1))
+    }
+
+    fn schema(&self) -> Json {
+        whole(self.0, self.1)
     }
 
     fn show(&self, value: &u64) -> String {
@@ -253,6 +281,10 @@ impl Form for Counts {
     fn describe(&self) -> String {
         format!("a whole number or `[x, y]`, {}", from_to(self.0, self.1))
     }
+
+    fn schema(&self) -> Json {
+        one_or_two(&whole(self.0, self.1))
+    }
 }
 
 impl Form for Flag {
@@ -269,6 +301,10 @@ impl Form for Flag {
     fn describe(&self) -> String {
         "`true` or `false`".to_owned()
     }
+
+    fn schema(&self) -> Json {
+        json!({ "type": "boolean" })
+    }
 }
 
 impl Form for Text {
@@ -284,6 +320,10 @@ impl Form for Text {
 
     fn describe(&self) -> String {
         "a text".to_owned()
+    }
+
+    fn schema(&self) -> Json {
+        json!({ "type": "string" })
     }
 }
 
@@ -316,6 +356,10 @@ impl Form for Direction {
         "a vector of any length".to_owned()
     }
 
+    fn schema(&self) -> Json {
+        array(&quantity(Range::Any), 3)
+    }
+
     fn show(&self, value: &DVec3) -> String {
         let [x, y, z] = value.to_array().map(Number);
         format!("`[{x}, {y}, {z}]`")
@@ -343,6 +387,11 @@ impl<T: Word> Form for OneOf<T> {
             .map(|word| format!("`\"{}\"`", word.name()))
             .collect();
         names.join(", ")
+    }
+
+    fn schema(&self) -> Json {
+        let names: Vec<_> = T::all().into_iter().map(Word::name).collect();
+        json!({ "type": "string", "enum": names })
     }
 }
 
@@ -418,6 +467,38 @@ fn join(parts: &[&str]) -> String {
     let parts: Vec<&str> = parts.iter().copied().filter(|p| !p.is_empty()).collect();
     parts.join(", ")
 }
+
+/// The schema of a number in a range, or of a text that begins with a number and goes on with a
+/// unit.
+fn quantity(range: Range) -> Json {
+    let number = match range {
+        Range::Any => json!({ "type": "number" }),
+        Range::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        Range::NonNegative => json!({ "type": "number", "minimum": 0 }),
+        Range::HalfOpen(low, high) => {
+            json!({ "type": "number", "minimum": low, "exclusiveMaximum": high })
+        }
+    };
+    json!({ "anyOf": [number, { "type": "string", "pattern": BEGINS_WITH_NUMBER }] })
+}
+
+/// The schema of a whole number.
+fn whole(least: u64, most: u64) -> Json {
+    json!({ "type": "integer", "minimum": least, "maximum": most.min(i64::MAX.unsigned_abs()) })
+}
+
+/// The schema of an array.
+fn array(of: &Json, length: usize) -> Json {
+    json!({ "type": "array", "items": of, "minItems": length, "maxItems": length })
+}
+
+/// The schema of two values, or of one that stands for both.
+fn one_or_two(of: &Json) -> Json {
+    json!({ "anyOf": [of, array(of, 2)] })
+}
+
+/// The beginning of a quantity in a text, as a regular expression.
+const BEGINS_WITH_NUMBER: &str = r"^\s*[+-]?(\d+\.?\d*|\.\d+)";
 
 /// Length of a vector that still has a direction.
 const LEAST_LENGTH: f64 = 1e-9;

@@ -137,6 +137,9 @@ pub(super) trait Field<S>: Sync {
 
     /// The value for the book, in handy units, or `None` if it is not set.
     fn show(&self, section: &S) -> Option<String>;
+
+    /// What the value may be, as a JSON schema; `None` for a table, which has its own keys.
+    fn schema(&self) -> Option<serde_json::Value>;
 }
 
 /// A value of one form, and where it goes.
@@ -167,6 +170,10 @@ impl<S, F: Form> Field<S> for Value<S, F> {
     fn show(&self, section: &S) -> Option<String> {
         (self.get)(section).map(|value| self.form.show(&value))
     }
+
+    fn schema(&self) -> Option<serde_json::Value> {
+        Some(self.form.schema())
+    }
 }
 
 /// A table or an array of tables, which the code around it reads, since it has to know more.
@@ -192,6 +199,10 @@ impl<S> Field<S> for Nested<S> {
     }
 
     fn show(&self, _: &S) -> Option<String> {
+        None
+    }
+
+    fn schema(&self) -> Option<serde_json::Value> {
         None
     }
 }

@@ -24,10 +24,11 @@
 //! ```
 //!
 //! Each table of a scene has one list of its keys. Reading, the echo of a scene ([`Scene::echo`]),
-//! warnings of keys without effect ([`Scene::idle_keys`]) and the tables of the book
-//! ([`mod@reference`]) follow from it. To add a key, add a field and its entry in the list, and run
-//! `cargo run --example scene_keys`. The page of the book is also the documentation of [`load`].
-//! Meshes are read and built by [`crate::mesh`], which has its own checks.
+//! warnings of keys without effect ([`Scene::idle_keys`]), the tables of the book
+//! ([`mod@reference`]) and the schema for editors ([`schema`]) follow from it. To add a key, add a
+//! field and its entry in the list, and run `cargo run --example scene_keys`. The page of the book
+//! is also the documentation of [`load`]. Meshes are read and built by [`crate::mesh`], which has
+//! its own checks.
 
 mod body;
 pub mod built_in;
@@ -50,6 +51,7 @@ mod pin;
 mod quantity;
 mod reader;
 pub mod reference;
+pub mod schema;
 mod sections;
 #[cfg(test)]
 mod tests;

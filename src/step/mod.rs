@@ -53,4 +53,4 @@ pub use report::{COUNTERS, PHASES, STEP, StepReport, Stops, Sufficed};
 pub use response::body_response::VertexState;
 pub use simulation::{CheckedState, Simulation, exchange_name};
 pub use system::assembly::Strains;
-pub use world::{World, WorldError};
+pub use world::{ObjectKind, ObjectSizes, World, WorldError};

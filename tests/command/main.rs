@@ -18,6 +18,7 @@ mod place;
 mod report;
 mod restart;
 mod runs;
+mod scripts;
 mod sizes;
 mod study;
 mod trace;

@@ -26,6 +26,7 @@ pub use self::error::WorldError;
 pub(crate) use self::friction::Friction;
 use self::patch_triangles::PatchTriangles;
 use self::prescribed_motion::{Pinned, Pins};
+pub use self::sizes::{ObjectKind, ObjectSizes};
 use self::start::{
     BodiesAtStart, check_crossings, check_start, check_thickness, pins_of_vertices, start_velocity,
 };

@@ -1,5 +1,7 @@
 //! How large the things of a scene are, a line each, and which of them are hardly meant to be so.
 
+use std::fmt;
+
 use super::World;
 use crate::mesh::{Sizes, TriMesh, mass};
 use crate::scene::{ClothSource, Held, Surface};
@@ -9,35 +11,80 @@ const LONG: f64 = 10.0;
 /// And so is cloth that is shorter.
 const SHORT: f64 = 0.01;
 
-impl World {
-    /// A line for each cloth, then one for each body.
-    #[must_use]
-    pub fn sizes(&self) -> Vec<String> {
-        let scene = self.scene();
-        let mut lines = Vec::new();
-        let cloths = scene.cloths.iter().enumerate().zip(self.pieces());
-        for ((index, cloth), pieces) in cloths {
-            let kg: f64 = self.of_cloth(index, self.model().masses()).sum();
-            lines.push(format!(
-                "cloth `{}`: {}, {} coincident vertices, {}",
-                cloth.name,
-                Sizes::of(&self.cloth_mesh(index)),
-                pieces.coincident,
+/// How large a cloth or a body of a scene is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectSizes {
+    /// Its name in the scene.
+    pub name: String,
+    /// Its sizes as a mesh.
+    pub sizes: Sizes,
+    /// What it is beside that.
+    pub kind: ObjectKind,
+}
+
+/// The facts that are told of an object beside its sizes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ObjectKind {
+    /// A cloth.
+    Cloth {
+        /// Its mass in kg.
+        mass: f64,
+        /// Vertices that lie where another one of it lies.
+        coincident: usize,
+    },
+    /// A body. Cloth meets its formula if it is analytic; triangles are for pictures then.
+    Body {
+        /// Whether it is analytic.
+        analytic: bool,
+    },
+}
+
+impl fmt::Display for ObjectSizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, sizes, kind } = self;
+        match *kind {
+            ObjectKind::Cloth {
+                mass: kg,
+                coincident,
+            } => write!(
+                f,
+                "cloth `{name}`: {sizes}, {coincident} coincident vertices, {}",
                 mass(kg)
-            ));
+            ),
+            ObjectKind::Body { analytic } => {
+                let formula = match analytic {
+                    true => "; cloth meets its formula, triangles are for pictures",
+                    false => "",
+                };
+                write!(f, "body `{name}`: {sizes}, without mass{formula}")
+            }
         }
-        for (body, mesh) in scene.bodies.iter().zip(self.body_meshes()) {
-            let formula = match body.surface {
-                Surface::Analytic => "; cloth meets its formula, triangles are for pictures",
-                Surface::Triangles { .. } => "",
-            };
-            lines.push(format!(
-                "body `{}`: {}, without mass{formula}",
-                body.name,
-                Sizes::of(mesh)
-            ));
-        }
-        lines
+    }
+}
+
+impl World {
+    /// The sizes of each cloth, then those of each body.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<ObjectSizes> {
+        let scene = self.scene();
+        let cloths = scene.cloths.iter().enumerate().zip(self.pieces());
+        let cloths = cloths.map(|((index, cloth), pieces)| ObjectSizes {
+            name: cloth.name.clone(),
+            sizes: Sizes::of(&self.cloth_mesh(index)),
+            kind: ObjectKind::Cloth {
+                mass: self.of_cloth(index, self.model().masses()).sum(),
+                coincident: pieces.coincident,
+            },
+        });
+        let bodies = scene.bodies.iter().zip(self.body_meshes());
+        let bodies = bodies.map(|(body, mesh)| ObjectSizes {
+            name: body.name.clone(),
+            sizes: Sizes::of(mesh),
+            kind: ObjectKind::Body {
+                analytic: matches!(body.surface, Surface::Analytic),
+            },
+        });
+        cloths.chain(bodies).collect()
     }
 
     /// A sentence for each cloth that is very large or very small.
@@ -150,8 +197,8 @@ impl World {
 /// A point as scenes have it, to a tenth of a millimetre.
 struct Place(glam::DVec3);
 
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = |x: f64| (1e4 * x).round() / 1e4 + 0.0;
         let [x, y, z] = self.0.to_array().map(short);
         write!(f, "[{x}, {y}, {z}]")
@@ -178,6 +225,7 @@ mod tests {
                     [[body]]\nname = \"floor\"\nshape = \"plane\"\npoint = [0, 0, -1]\nedge = 1\n\
                     [[body]]\nname = \"box\"\nshape = \"box\"\ncenter = [0, 0, -3]\nsize = [1, 1, 1]\nsurface = \"analytic\"";
         let lines = world("grid = { size = 0.2, vertices = 11 }", rest).sizes();
+        let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
         assert_eq!(
             lines,
             [

@@ -1,0 +1,217 @@
+//! What scripts, shells and editors are told: JSON, completions, man pages, the schema of scenes,
+//! and scenes to start from.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::place::{Place, hash_of};
+
+/// What a command that succeeds prints, as JSON.
+fn json(place: &Place, arguments: &str) -> Value {
+    let said = place.weft(arguments).stdout;
+    assert!(said.is_ascii(), "{arguments}");
+    serde_json::from_slice(&said).unwrap_or_else(|error| panic!("{arguments}: {error}"))
+}
+
+/// What a command that fails prints to both outputs, as JSON, with its exit code.
+fn refused(place: &Place, arguments: &str) -> (i32, Option<Value>, Value) {
+    let output = place.command(arguments).output().unwrap();
+    let out = (!output.stdout.is_empty()).then(|| serde_json::from_slice(&output.stdout).unwrap());
+    let told = serde_json::from_slice(&output.stderr).unwrap();
+    (output.status.code().unwrap(), out, told)
+}
+
+#[test]
+fn a_check_is_told_as_json_with_the_place_of_each_problem() {
+    let place = Place::new();
+    let report = json(&place, "check small.toml --json");
+    assert_eq!(report["schema"], 1);
+    assert_eq!(report["valid"], true);
+    assert_eq!(report["steps"], 40);
+    assert_eq!(report["objects"][0]["kind"], "cloth");
+    assert_eq!(report["objects"][0]["vertices"], 144);
+    assert_eq!(report["objects"][1]["name"], "ball");
+    // The scene in the report is a scene.
+    fs::write(place.path("again.toml"), report["scene"].as_str().unwrap()).unwrap();
+    let again = json(&place, "check again.toml --json");
+    assert_eq!(again["scene"], report["scene"]);
+
+    let scene = fs::read_to_string(place.path("small.toml")).unwrap();
+    let bad = scene.replace("radius = \"8 cm\"", "radius = \"8 kg\"");
+    fs::write(place.path("bad.toml"), &bad).unwrap();
+    let (code, report, error) = refused(&place, "check bad.toml --json --set time.stepp=1");
+    let report = report.unwrap();
+    assert_eq!((code, &report["valid"]), (3, &Value::Bool(false)));
+    let problems = report["problems"].as_array().unwrap();
+    let [in_text, in_override] = &problems[..] else {
+        panic!("{report}");
+    };
+    let line = 1 + bad.lines().position(|line| line.contains("8 kg")).unwrap();
+    assert_eq!(in_text["file"], "bad.toml");
+    assert_eq!(in_text["line"], line);
+    assert_eq!(in_text["key"], "body.0.radius");
+    assert_eq!(in_override["set"], "time.stepp=1");
+    assert_eq!(error["error"]["code"], 3);
+    assert_eq!(error["schema"], 1);
+
+    // Cloth that starts in the ball is in no line.
+    let (code, report, error) = refused(
+        &place,
+        "check small.toml --json --set cloth.center=[0,0,0.1]",
+    );
+    let problem = &report.unwrap()["problems"][0];
+    assert_eq!((code, &problem["message"]), (3, &error["error"]["message"]));
+    assert!(problem["message"].as_str().unwrap().contains("ball"));
+    let (code, report, _) = refused(&place, "check none.toml --json");
+    assert_eq!(
+        (code, &report.unwrap()["problems"][0]["file"]),
+        (3, &"none.toml".into())
+    );
+}
+
+#[test]
+fn lists_partitions_audits_and_the_program_are_told_as_json() {
+    let place = Place::new();
+    fs::write(place.path("bad.toml"), "x").unwrap();
+    let list = json(&place, "scenes . --json");
+    let scenes = list["scenes"].as_array().unwrap();
+    assert_eq!(scenes.len(), 2);
+    assert_eq!(
+        (&scenes[0]["valid"], &scenes[1]["title"]),
+        (&Value::Bool(false), &"small".into())
+    );
+    let built_in = json(&place, "scenes --json");
+    let quick = built_in["scenes"].as_array().unwrap();
+    assert!(quick.iter().any(|scene| scene["name"] == "quick"));
+
+    let info = json(&place, "info --json");
+    assert_eq!(info["program"]["version"], env!("CARGO_PKG_VERSION"));
+    let features = info["program"]["features"].as_array().unwrap();
+    assert_eq!(
+        features.contains(&"tracing".into()),
+        cfg!(feature = "tracing")
+    );
+    assert_eq!(features.contains(&"mpi".into()), cfg!(feature = "mpi"));
+
+    let cuts = json(
+        &place,
+        "partition small.toml --parts 4 --json --picture=p.png",
+    );
+    assert_eq!((&cuts["parts"], &cuts["patches"]), (&4.into(), &8.into()));
+    assert_eq!(cuts["cuts"][0]["by"], "patch tree");
+    assert!(cuts["cuts"][0]["edge_cut"].as_u64().unwrap() > 0);
+    assert_eq!(cuts["picture"], "p.png");
+    assert!(place.path("p.png").is_file());
+    let (code, out, error) = refused(&place, "partition small.toml --parts 9 --json");
+    assert_eq!((code, out, &error["error"]["code"]), (3, None, &3.into()));
+
+    hash_of(&place.weft("run small.toml --ranks 1 --quiet --out out"));
+    let audit = json(&place, "audit out --json");
+    assert_eq!((&audit["schema"], &audit["frames"]), (&1.into(), &5.into()));
+    assert_eq!(audit["crossing"], Value::Array(Vec::new()));
+    let record = super::place::record(&place.path("out"));
+    assert_eq!(record["program"]["features"], info["program"]["features"]);
+    let (code, _, error) = refused(&place, "audit nowhere --json");
+    assert_eq!((code, &error["error"]["code"]), (5, &5.into()));
+}
+
+#[test]
+fn text_of_scenes_reaches_json_unchanged_and_no_terminal() {
+    let place = Place::new();
+    let scene = fs::read_to_string(place.path("small.toml")).unwrap();
+    let title = "Mo\u{2019}s \u{1f455} \u{202e}x";
+    fs::write(
+        place.path("small.toml"),
+        scene.replace("\"small\"", &format!("\"{title}\"")),
+    )
+    .unwrap();
+    assert_eq!(json(&place, "check small.toml --json")["title"], title);
+    assert_eq!(json(&place, "scenes . --json")["scenes"][0]["title"], title);
+}
+
+#[test]
+fn the_schema_of_scenes_is_the_file_of_the_repository() {
+    let place = Place::new();
+    let said = place.weft("scenes --schema").stdout;
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/contrib/scene.schema.json");
+    assert!(said == fs::read(file).unwrap());
+}
+
+#[test]
+fn shells_and_man_know_every_command() {
+    let place = Place::new();
+    let help = String::from_utf8(place.weft("--help").stdout).unwrap();
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let names: Vec<&str> = commands
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(names.len() >= 12 && names.contains(&"run"), "{names:?}");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.weft(&format!("completions {shell}")).stdout;
+        let script = String::from_utf8(script).unwrap();
+        for name in &names {
+            assert!(script.contains(name), "{shell}: {name}");
+        }
+        assert!(script.contains("--max-hours") || script.contains("max-hours"));
+    }
+    place.weft("completions --man pages/man1");
+    for name in &names {
+        let page = fs::read_to_string(place.path(&format!("pages/man1/weft-{name}.1"))).unwrap();
+        assert!(
+            page.contains(".TH weft-") && page.contains(".SH SYNOPSIS"),
+            "{page}"
+        );
+    }
+    let page = fs::read_to_string(place.path("pages/man1/weft.1")).unwrap();
+    assert!(page.contains("Exit codes"), "{page}");
+    let (code, _) = place.fails("completions");
+    assert_eq!(code, 2);
+}
+
+#[test]
+fn a_new_scene_runs_as_it_is_and_nothing_is_written_over() {
+    let place = Place::new();
+    place.weft("new first.toml");
+    hash_of(&place.weft("run first.toml --ranks 2 --steps 60 --quiet --out first"));
+    let before = fs::read(place.path("first.toml")).unwrap();
+    let (code, message) = place.fails("new first.toml");
+    assert!(code == 5 && message.contains("is left alone"), "{message}");
+    assert_eq!(fs::read(place.path("first.toml")).unwrap(), before);
+
+    // A square of 60 cm in a file in cm, whose name wants escapes.
+    let mut obj = String::new();
+    for y in 0..31 {
+        for x in 0..31 {
+            obj += &format!("v {} {} 5\n", 2 * x, 2 * y);
+        }
+    }
+    for y in 0..30 {
+        for x in 1..31 {
+            let a = 31 * y + x;
+            obj += &format!("f {a} {} {} {}\n", a + 1, a + 32, a + 31);
+        }
+    }
+    fs::create_dir(place.path("meshes")).unwrap();
+    fs::write(place.path("meshes/a \"b\".obj"), &obj).unwrap();
+    let mut new = place.command("new second.toml --scale 0.01 --cloth");
+    let output = new.arg("meshes/a \"b\".obj").output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("0.6 x 0.6 x 0 m"), "{told}");
+    hash_of(&place.weft("run second.toml --ranks 2 --steps 10 --quiet --out second"));
+
+    for (arguments, code) in [
+        ("new third.toml --cloth meshes/none.obj", 3),
+        ("new third.toml --cloth small.toml", 3),
+        ("new third.toml --scale 0", 2),
+        ("new nowhere/third.toml", 5),
+    ] {
+        assert_eq!(place.fails(arguments).0, code, "{arguments}");
+    }
+    fs::write(place.path("empty.obj"), "").unwrap();
+    assert_eq!(place.fails("new third.toml --cloth empty.obj").0, 3);
+    assert!(!place.path("third.toml").exists());
+}
