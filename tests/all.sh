@@ -19,7 +19,8 @@ source tests/mpi-setup.sh
 # The cases that property tests draw are the ones of one seed: what fails is then a change's doing.
 # Another seed draws others; `PROPTEST_CASES` says how many.
 export PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-1}"
-# Not the examples: tests/examples.sh builds and runs them. The tests of weft-mpi are programs for mpirun.
-cargo test --locked --workspace --exclude weft-mpi --features weftwork/mpi --lib --bins --tests
-cargo test --locked --workspace --exclude weft-mpi --features weftwork/mpi --doc
+# Not the examples: tests/examples.sh builds and runs them. The tests of weft-mpi are programs for mpirun, those of the Python
+# package are in Python (tests/python.sh).
+cargo test --locked --workspace --exclude weft-mpi --exclude weftwork-python --features weftwork/mpi --lib --bins --tests
+cargo test --locked --workspace --exclude weft-mpi --exclude weftwork-python --features weftwork/mpi --doc
 tests/mpi.sh

@@ -63,7 +63,7 @@ fails() {
 
 say "$("$launcher" --version | head -1): driver and thread groups"
 # With Open MPI the build of tests/all.sh, which has everything.
-what=(--workspace --features weftwork/mpi --lib --bins --tests)
+what=(--workspace --exclude weftwork-python --features weftwork/mpi --lib --bins --tests)
 [ "$mpi" = openmpi ] || what=(--target-dir "target/$mpi" -p weft-mpi)
 built=$(cargo test --locked "${what[@]}" --no-run --message-format=json-render-diagnostics)
 # Crates have tests of one name: those of weft-mpi are meant.

@@ -16,6 +16,7 @@ const READABLE: &[&str] = &[
     "examples/scene_keys.rs",
     "io/src",
     "judge",
+    "python/src",
     "runtime/benches",
     "runtime/examples",
     "runtime/mpi/src",
