@@ -30,6 +30,7 @@ Examples:
   weft audit runs/floor
   weft certify scenes/certified/clash.toml
   weft study scenes/drape-floor.toml --ranks 1..64 --set partition.patches=64 --out runs/floor-study
+  weft view runs/floor
   weft report runs/floor runs/floor-on-16-ranks --out both.html
 
 Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files,
@@ -86,6 +87,8 @@ pub(crate) enum Command {
     /// Says what runs cost, and which phase, patch and policy to look at; writes a page with
     /// pictures of it.
     Report(ReportArguments),
+    /// Shows a run in a browser: plays its frames, turns them, and colours them by what they hold.
+    View(ViewArguments),
     /// Shows how a scene is cut into parts for ranks, and how else it could be.
     Partition(PartitionArguments),
     /// Writes the linear system that a scene's next step solves first, for other solvers: A.mtx and
@@ -293,6 +296,19 @@ pub(crate) struct ReportArguments {
     /// Prints the text, and writes no page.
     #[arg(long, conflicts_with = "out")]
     pub(crate) text: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ViewArguments {
+    /// Directory of the run, which may go on.
+    #[arg(value_name = "DIR")]
+    pub(crate) run: PathBuf,
+    /// The port of 127.0.0.1 to serve the page on [default: any that is free].
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+    /// Writes the page with all frames into one file, and serves nothing.
+    #[arg(long, value_name = "FILE", conflicts_with = "port")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]

@@ -12,6 +12,7 @@ mod signals;
 mod study_command;
 #[cfg(feature = "mpi")]
 mod under_mpi;
+mod view;
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write as _};
@@ -97,6 +98,7 @@ fn main() -> ExitCode {
         } => check_scene(&scene, &overrides),
         Command::New(arguments) => new_command::write_new(&arguments),
         Command::Report(arguments) => report_runs(&arguments),
+        Command::View(arguments) => view::view(&arguments),
         Command::Partition(arguments) => show_partition(&arguments),
         Command::System {
             scene,

@@ -1,7 +1,8 @@
 # A real browser for tests: to be sourced, from the project's folder, by a script with `set -euo pipefail`.
 #
 # Needs chromium, chromedriver and curl; as root on Debian it installs them. Makes the folder $work, which is gone at the
-# end with the browser and with what $servers are; screenshots are kept in $shots, if that names a folder.
+# end with the browser and with what $servers are; screenshots are kept in $shots, if that names a folder. Further options of
+# the browser stand in $browser_options, each as ,"--option".
 
 if ! command -v chromedriver >/dev/null || ! command -v chromium >/dev/null || ! command -v curl >/dev/null; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -53,7 +54,7 @@ open_browser() {
     url=http://127.0.0.1:$port
     options="\"--headless\",\"--no-sandbox\",\"--disable-gpu\",\"--disable-quic\",\"--no-first-run\",\
     \"--disable-background-networking\",\"--disable-component-update\",\"--disable-sync\",\
-    \"--user-data-dir=$work/profile\",\"--window-size=1280,1000\""
+    \"--user-data-dir=$work/profile\",\"--window-size=1280,1000\"${browser_options:-}"
     answer=$(ask /session -d "{\"capabilities\":{\"alwaysMatch\":{\"browserName\":\"chrome\",\"goog:chromeOptions\":{\"binary\":\"$(command -v chromium)\",\"args\":[$options]}}}}")
     session=$(sed -n 's/.*"sessionId":"\([^"]*\)".*/\1/p' <<<"$answer")
     [ -n "$session" ] || fail "no browser: $answer"

@@ -56,6 +56,7 @@ const READABLE: &[&str] = &[
     "src/step",
     "src/study_command",
     "src/team.rs",
+    "src/view",
     "study/src/layout.rs",
     "study/src/policy_specification.rs",
     "study/src/record/mod.rs",
