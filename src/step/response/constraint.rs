@@ -56,17 +56,6 @@ pub(crate) struct Constraint {
 }
 
 impl Constraint {
-    /// A constraint of nothing.
-    pub(crate) const BLANK: Self = Self {
-        count: 0,
-        vertices: [0; 4],
-        weights: [0.0; 4],
-        normal: DVec3::ZERO,
-        body_velocity: DVec3::ZERO,
-        least_rate: 0.0,
-        friction: 0.0,
-    };
-
     /// The constraint of a contact for a step of `dt` (s).
     #[must_use]
     pub(crate) fn of_contact(contact: &Contact, friction: f64, dt: f64) -> Self {
@@ -97,6 +86,21 @@ impl Constraint {
             spare: rests.then(|| self.spare(movers, slots, rate)),
             ..Outcome::default()
         }
+    }
+
+    /// By how much its vertices, which have these velocities (m/s), may change them, in m/s each,
+    /// before it may lack anything; negative if it lacks something.
+    pub(crate) fn spare_at(&self, velocities: [DVec3; 4]) -> f64 {
+        let movers = Movers {
+            motions: &velocities.map(|velocity| VertexMotion {
+                velocity,
+                load: 0.0,
+            }),
+            mobilities: &[],
+        };
+        let slots = &[0, 1, 2, 3][..usize::from(self.count)];
+        let rate = self.relative(movers, slots).dot(self.normal);
+        self.spare(movers, slots, rate)
     }
 
     /// Relaxes the constraint in a round: what it adds to its impulses.
@@ -241,7 +245,7 @@ pub(crate) struct Movers<'a> {
 }
 
 /// What the impulses of a constraint have summed to, in kg m/s.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Push {
     pub(crate) normal: f64,
     tangential: DVec3,

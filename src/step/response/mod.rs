@@ -9,6 +9,7 @@
 //! | `constraint` | one inequality between velocities, and how it is relaxed |
 //! | `constraint_graph` | which constraints touch which vertices |
 //! | `graph_part` | the part of the graph that a thread works on |
+//! | `resting` | contacts that have no constraint yet |
 //! | `wake_up` | when constraints at rest are looked at again |
 //! | `constraint_exchange` | velocities of vertices that constraints of several ranks touch |
 //! | `strain_limit`, `edges` | triangles that stretch too far, and edges that change too fast |
@@ -22,5 +23,6 @@ pub(super) mod edges;
 mod graph_part;
 mod impulses;
 pub(super) mod responding;
+mod resting;
 pub(super) mod strain_limit;
 mod wake_up;
