@@ -392,8 +392,15 @@ impl Contacts {
 
     /// How many are not of vertices against bodies.
     pub(crate) fn others_len(&self) -> usize {
-        let kinds = self.stretches.iter().flat_map(Stretch::others);
-        kinds.map(Locations::len).sum()
+        self.others_of_kinds().iter().sum()
+    }
+
+    /// How many of these there are of each kind: vertices and faces, edges, and bodies.
+    pub(crate) fn others_of_kinds(&self) -> [usize; 3] {
+        [0, 1, 2].map(|kind| {
+            let stretches = self.stretches.iter();
+            stretches.map(|stretch| stretch.others()[kind].len()).sum()
+        })
     }
 
     /// All, in the order in which they were found.

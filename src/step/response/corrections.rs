@@ -14,13 +14,15 @@ use weft_partition::HaloPlan;
 use weft_runtime::comm::{Comm, CommError, Tag, all_reduce};
 
 use super::body_response::{BodyResponse, least_rate};
-use super::constraint::Constraint;
+use super::constraint::{Constraint, Push};
 use super::constraint_exchange::{ConstraintExchange, ExchangePlan};
 use super::edges::Edges;
+use super::gauss_seidel::{Owners, Sweeps};
 use super::impulses::Impulses;
 use super::resting::Resting;
 use super::strain_limit::Stretched;
 use crate::collide::{Contact, Surface};
+use crate::scene::Response;
 use crate::solve::Halo;
 use crate::step::contact::contacts::{Contacts, Kept};
 use crate::step::context::Context;
@@ -35,9 +37,8 @@ pub(crate) const TAG: Tag = Tag(0x28);
 const PASSES: usize = 12;
 /// The rounds between looks at how far the worst constraint of all ranks is from what it accepts.
 const LOOK_EVERY: u32 = 4;
-/// A pass ends early when no constraint asks for more than this share of the least distance to keep
-/// within a step, be it to push more or less.
-const SETTLED: f64 = 0.005;
+/// The sweeps before rounds, if both are wanted.
+const SWEEPS: u32 = 4;
 
 /// A rank's corrections, with their storage.
 #[derive(Debug)]
@@ -45,6 +46,7 @@ pub(crate) struct Corrections {
     halo: Halo,
     impulses: Impulses,
     resting: Resting,
+    sweeps: Sweeps,
     /// The constraints of edges.
     rated: Vec<Constraint>,
     stretched: Stretched,
@@ -61,7 +63,32 @@ pub(crate) struct Correcting<'a> {
     pub(crate) x: &'a [DVec3],
 }
 
+/// The parts of a pass.
+#[derive(Clone, Copy, Debug)]
+struct Passing<'a> {
+    exchange: &'a ConstraintExchange,
+    contacts: &'a Contacts,
+    /// The velocities of owned vertices with which it begins, in m/s, with halo.
+    v: &'a [DVec3],
+    /// How many constraints there are of vertices against bodies, and of triangles.
+    of_bodies: usize,
+    triangles: usize,
+}
+
+impl Passing<'_> {
+    /// How many contacts there are, with those that have no constraint.
+    fn count(&self) -> usize {
+        self.contacts.others_len() + self.of_bodies
+    }
+}
+
 impl Correcting<'_> {
+    /// The change of its rate in m/s that a constraint which has settled may ask for.
+    fn settled(&self) -> f64 {
+        let tolerance = self.at.world.scene().contact.tolerance;
+        tolerance * self.at.world.distances().least() / self.at.substep.dt
+    }
+
     /// The surface of the cloth.
     fn surface(&self) -> &Surface {
         self.at.world.geometry().cloth.surface()
@@ -116,6 +143,7 @@ impl Corrections {
             halo: Halo::new(plan, TAG),
             impulses: Impulses::with_team(team),
             resting: Resting::default(),
+            sweeps: Sweeps::default(),
             rated: Vec::new(),
             stretched: Stretched::default(),
         }
@@ -131,7 +159,12 @@ impl Corrections {
     ) -> Result<Pushed, CommError> {
         let Context { world, domain, .. } = with.at;
         let (owned, dt) = (domain.owned(), with.at.substep.dt);
-        let gone = self.impulses.farthest();
+        let response = world.scene().contact.response;
+        let gone = match response {
+            Response::Jacobi => self.impulses.farthest(),
+            // The order of sweeps may depend on nothing that ranks differ in.
+            Response::GaussSeidel | Response::Both => 0.0,
+        };
         self.take_contacts(with, contacts);
         let of_bodies = self.impulses.constraints().len();
         let me = comm.rank().index();
@@ -163,13 +196,29 @@ impl Corrections {
             if pass == 0 {
                 self.measure(with, contacts, v, gone);
                 self.admit(with, contacts, v);
-            } else {
+            } else if response == Response::Jacobi {
                 self.admit_reached(with, contacts, v);
             }
-            self.impulses.survey();
             pushed.passes += 1;
             let began = comm.now();
-            let rounds = self.rounds(comm, with, (&exchange, contacts, &*v), &mut pushed)?;
+            let of = Passing {
+                exchange: &exchange,
+                contacts,
+                v: &*v,
+                of_bodies,
+                triangles,
+            };
+            let rounds = if response == Response::GaussSeidel {
+                let most = world.scene().contact.iterations;
+                self.sweep(comm, with, &of, most, &mut pushed)?
+            } else {
+                if response == Response::Both {
+                    self.sweep(comm, with, &of, SWEEPS, &mut pushed)?;
+                    exchange.enter(comm, &mut self.impulses)?;
+                }
+                self.impulses.survey();
+                self.rounds(comm, with, &of, &mut pushed)?
+            };
             pushed.rounds_time += comm.now().saturating_sub(began);
             if !rounds.settled {
                 pushed.unsettled += 1;
@@ -253,25 +302,115 @@ impl Corrections {
         }
     }
 
+    /// Gives constraints to more contacts if a vertex of any rank has gone so far that they may need
+    /// some: all ranks to the same ones. Returns whether it did. Collective.
+    fn admit_agreed(
+        &mut self,
+        comm: &mut dyn Comm,
+        with: &Correcting<'_>,
+        of: &Passing<'_>,
+    ) -> Result<bool, CommError> {
+        let gone = all_reduce(comm, self.impulses.own_farthest(), f64::max)?;
+        let reached = self.resting.is_reached(gone);
+        if reached {
+            self.admit(with, of.contacts, of.v);
+        }
+        Ok(reached)
+    }
+
+    /// Colours the constraints of the pass, which may have pushed. Collective.
+    fn begin_sweeps(
+        &mut self,
+        comm: &mut dyn Comm,
+        with: &Correcting<'_>,
+        of: &Passing<'_>,
+    ) -> Result<(), CommError> {
+        let ownership = &with.at.domain.ownership;
+        let vertices = self.impulses.vertices().iter();
+        let owners: Vec<u32> = vertices
+            .map(|&vertex| ownership.rank_of_vertex(vertex as usize) as u32)
+            .collect();
+        let owners = Owners {
+            me: comm.rank().index(),
+            ranks: comm.size(),
+            of: &owners,
+        };
+        let [faces, edges, _] = of.contacts.others_of_kinds();
+        let mut ends = [faces, faces + edges]
+            .map(|number| self.impulses.admitted_below(number))
+            .to_vec();
+        ends.push(self.impulses.admitted() + of.of_bodies);
+        ends.push(self.impulses.admitted() + of.of_bodies + of.triangles);
+        ends.push(self.impulses.constraints().len());
+        let mut start = 0;
+        let kinds = ends
+            .into_iter()
+            .map(|end| std::mem::replace(&mut start, end)..end);
+        let kinds: Vec<Range<usize>> = kinds.collect();
+        let pushes: Vec<(u32, Push)> = self.impulses.pushes().collect();
+        self.sweeps
+            .begin(comm, &self.impulses.swept(), &kinds, owners, pushes)
+    }
+
+    /// Makes sweeps until all constraints of all ranks have settled, or so many. Collective.
+    fn sweep(
+        &mut self,
+        comm: &mut dyn Comm,
+        with: &Correcting<'_>,
+        of: &Passing<'_>,
+        most: u32,
+        pushed: &mut Pushed,
+    ) -> Result<Rounds, CommError> {
+        self.admit_agreed(comm, with, of)?;
+        self.begin_sweeps(comm, with, of)?;
+        let mut rounds = Rounds {
+            settled: false,
+            at_once: false,
+            worst: f64::INFINITY,
+        };
+        for round in 1..=most {
+            let worst = self.sweeps.sweep(comm, &mut self.impulses.swept())?;
+            let contacts = of.count() as u64;
+            (with.at.domain.cost_model).charge(comm, Work::ImpulseRound { contacts });
+            pushed.rounds += 1;
+            pushed.looks += 1;
+            rounds.worst = all_reduce(comm, worst, f64::max)?;
+            if rounds.worst <= with.settled() {
+                (rounds.settled, rounds.at_once) = (true, round <= LOOK_EVERY);
+                break;
+            }
+            self.impulses.take_over(self.sweeps.pushes());
+            if self.admit_agreed(comm, with, of)? {
+                of.exchange.enter(comm, &mut self.impulses)?;
+                self.begin_sweeps(comm, with, of)?;
+            }
+        }
+        self.impulses.take_over(self.sweeps.pushes());
+        Ok(rounds)
+    }
+
     /// Makes rounds until all constraints of all ranks have settled, or as many as the scene
     /// allows.
     fn rounds(
         &mut self,
         comm: &mut dyn Comm,
         with: &Correcting<'_>,
-        (exchange, contacts, v): (&ConstraintExchange, &Contacts, &[DVec3]),
+        of: &Passing<'_>,
         pushed: &mut Pushed,
     ) -> Result<Rounds, CommError> {
         let settings = &with.at.world.scene().contact;
-        let settled = SETTLED * with.at.world.distances().least() / with.at.substep.dt;
-        let count = (contacts.others_len() + contacts.vertex_body().count()) as u64;
+        let settled = with.settled();
+        let contacts = of.count() as u64;
         let mut before = f64::INFINITY;
         for round in 1..=settings.iterations {
-            exchange.refresh(comm, &mut self.impulses)?;
-            self.admit_reached(with, contacts, v);
+            of.exchange.refresh(comm, &mut self.impulses)?;
+            if settings.response == Response::Jacobi {
+                self.admit_reached(with, of.contacts, of.v);
+            } else if self.admit_agreed(comm, with, of)? {
+                of.exchange.enter(comm, &mut self.impulses)?;
+            }
             let impulses = &mut self.impulses;
             let worst = impulses.round();
-            let contacts = count;
             (with.at.domain.cost_model).charge(comm, Work::ImpulseRound { contacts });
             pushed.rounds += 1;
             if round % LOOK_EVERY == 0 {

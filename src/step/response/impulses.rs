@@ -15,6 +15,7 @@ use glam::{DMat3, DVec3};
 pub(crate) use super::constraint::Constraint;
 use super::constraint::{Movers, Outcome, Push, Round, VertexMotion};
 use super::constraint_graph::ConstraintGraph;
+use super::gauss_seidel::Swept;
 use super::graph_part::{GraphPart, share_anew};
 use super::wake_up::{Bookkeeping, GraphShares, refill};
 use crate::team::{Team, parts};
@@ -175,6 +176,59 @@ impl Impulses {
     #[must_use]
     pub(crate) fn admitted(&self) -> usize {
         self.layers.len()
+    }
+
+    /// How many of them have numbers less than that.
+    #[must_use]
+    pub(crate) fn admitted_below(&self, number: usize) -> usize {
+        self.layers
+            .partition_point(|&layer| (layer as usize) < number)
+    }
+
+    /// Constraints and vertices, for sweeps.
+    pub(crate) fn swept(&mut self) -> Swept<'_> {
+        Swept {
+            graph: &self.graph,
+            vertices: &self.vertices,
+            motions: &mut self.participants.motions,
+            mobilities: &self.participants.mobilities,
+            paths: &mut self.participants.kept.thresholds,
+            team: &self.team,
+        }
+    }
+
+    /// Takes over what sweeps have pushed.
+    pub(crate) fn take_over(&mut self, pushes: impl Iterator<Item = (u32, Push)>) {
+        for (constraint, push) in pushes {
+            for part in &mut self.parts {
+                part.take_over(constraint as usize, push);
+            }
+        }
+        let paths = self
+            .participants
+            .kept
+            .thresholds
+            .iter()
+            .map(|kept| kept.path);
+        self.farthest = paths.fold(self.farthest, f64::max);
+    }
+
+    /// What constraints have pushed, with their numbers.
+    pub(crate) fn pushes(&self) -> impl Iterator<Item = (u32, Push)> + '_ {
+        (0..self.graph.constraints.len()).filter_map(|constraint| {
+            let push = self.parts.iter().find_map(|part| part.push(constraint));
+            push.map(|push| (constraint as u32, push))
+        })
+    }
+
+    /// How far the velocity of a vertex of the rank's own has gone since constraints were cleared,
+    /// at most, in m/s.
+    #[must_use]
+    pub(crate) fn own_farthest(&self) -> f64 {
+        let own = |&(_, vertex): &(usize, &u32)| self.owned.contains(&(*vertex as usize));
+        let own = self.vertices.iter().enumerate().filter(own);
+        own.map(|(slot, _)| self.participants.kept.path(slot))
+            .fold(0.0, f64::max)
     }
 
     /// How far the velocity of a vertex has gone since constraints were cleared, at most, in m/s.
