@@ -20,7 +20,7 @@ const LAYERS: [PairKind; 2] = [PairKind::VertexFace, PairKind::EdgeEdge];
 /// Contacts that were found together.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// Those of cloth with cloth, by their kinds.
+    /// The contacts of cloth with cloth, by their kinds.
     layers: [Vec<LayerContact>; 2],
     /// The others.
     bodies: Vec<Contact>,
@@ -368,7 +368,7 @@ impl Contacts {
         lists.flat_map(move |places| (0..places.len()).map(move |at| places.kept(&self.found, at)))
     }
 
-    /// Those of [`Self::others`] that have these numbers, which ascend.
+    /// Picks those of [`Self::others`] that have these numbers, which ascend.
     pub(crate) fn others_at(
         &self,
         numbers: impl IntoIterator<Item = u32>,

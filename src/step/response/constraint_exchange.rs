@@ -59,7 +59,7 @@ const UNKNOWN: usize = usize::MAX;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExchangePlan {
     shared: BTreeMap<usize, Shared>,
-    /// Of foreign vertices, their owners once these were looked up.
+    /// The owners of foreign vertices, once these were looked up.
     owners: Vec<usize>,
 }
 

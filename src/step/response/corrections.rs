@@ -302,8 +302,8 @@ impl Corrections {
         }
     }
 
-    /// Gives constraints to more contacts if a vertex of any rank has gone so far that they may need
-    /// some: all ranks to the same ones. Returns whether it did. Collective.
+    /// Gives constraints to more contacts, all ranks to the same ones, if a vertex of any rank has
+    /// gone so far that they may need some. Returns whether it did. Collective.
     fn admit_agreed(
         &mut self,
         comm: &mut dyn Comm,

@@ -156,8 +156,8 @@ impl Crowd {
     }
 }
 
-/// The oracle: pairs sorted by kind, colour and vertices, one after the other. Colours are found one
-/// by one, too. `swap` exchanges the first two colours of the first kind.
+/// The oracle: pairs sorted by kind, colour and vertices, one after the other. Colours are found
+/// one by one, too. `swap` exchanges the first two colours of the first kind.
 fn serial(crowd: &Crowd, sweeps: u32, swap: bool) -> Vec<DVec3> {
     let moves = |v: u32| crowd.inverse_masses[v as usize] > 0.0;
     let mut sorted: Vec<(usize, u32, [u32; 4], Constraint, Push)> = Vec::new();
