@@ -8,7 +8,7 @@ use weft_runtime::Policy;
 
 use super::{
     Balance, BendingModel, ContactParameters, Culling, Integrator, Material, MembraneModel, Output,
-    Partition, Preconditioner, Solver, Squeezed, Time,
+    Partition, Preconditioner, Response, Solver, Squeezed, Time,
 };
 use crate::physics::air::Air;
 
@@ -85,6 +85,8 @@ impl Default for ContactParameters {
             self_collision: true,
             self_friction: 0.3,
             culling: Culling::Smooth,
+            response: Response::Jacobi,
+            tolerance: 0.005,
             iterations: 100,
             strain_change: None,
             certify: true,

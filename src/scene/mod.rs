@@ -560,6 +560,11 @@ pub struct ContactParameters {
     pub self_friction: f64,
     /// Which tests of cloth against itself are left out.
     pub culling: Culling,
+    /// How impulses between layers are found.
+    pub response: Response,
+    /// A pass ends when no constraint asks for more than this share of the least distance to keep
+    /// within a step, be it to push more or less.
+    pub tolerance: f64,
     /// Most rounds of impulses in a pass; a pass ends earlier when all rows are satisfied.
     pub iterations: u32,
     /// Relative change of length in a step beyond which impulses damp an edge of the cloth; none if
@@ -569,6 +574,32 @@ pub struct ContactParameters {
     pub certify: bool,
     /// What becomes of cloth that bodies leave no room.
     pub squeezed: Squeezed,
+}
+
+/// How impulses of contacts and of strain are found, by the names that scenes give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// All at once, in rounds: a projected Jacobi with momentum.
+    Jacobi,
+    /// One after the other, in sweeps: a projected Gauss-Seidel by colours.
+    GaussSeidel,
+    /// Some sweeps, then rounds.
+    Both,
+}
+
+impl Response {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Jacobi, Self::GaussSeidel, Self::Both];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jacobi => "jacobi",
+            Self::GaussSeidel => "gauss-seidel",
+            Self::Both => "both",
+        }
+    }
 }
 
 /// What becomes of cloth that bodies leave no room, by the names that scenes give it.

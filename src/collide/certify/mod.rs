@@ -64,6 +64,7 @@ mod truncate;
 mod zones;
 
 pub use bodies::{Form, Mover, Scenery};
+pub(crate) use impulses::mixed;
 pub use meeting::{Meeting, Pair, Squeezed};
 pub use plane::{Kind, Plane};
 pub use respond::{Responded, respond};

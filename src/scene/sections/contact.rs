@@ -4,11 +4,12 @@ use crate::scene::form::{Amount, Count, Flag, OneOf, words};
 use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
-use crate::scene::{ContactParameters, Culling, Scene, Squeezed};
+use crate::scene::{ContactParameters, Culling, Response, Scene, Squeezed};
 
 type Of<F> = Value<ContactParameters, F>;
 
 words!(Culling);
+words!(Response);
 words!(Squeezed);
 
 impl Section for ContactParameters {
@@ -59,13 +60,34 @@ impl Section for ContactParameters {
         .changes(Changes::Output)
         .idle(without_layers),
         Key::new(
+            "response",
+            &Of {
+                form: OneOf::<Response>::NEW,
+                get: |contact| Some(contact.response),
+                set: |contact, response| contact.response = response,
+            },
+            "How impulses of contacts and of strain are found after the solve. `\"jacobi\"`: all at \
+             once, in rounds with momentum. `\"gauss-seidel\"`: one after the other, in sweeps whose \
+             order is that of [hashed colours](theory.md). `\"both\"`: four sweeps, then rounds.",
+        ),
+        Key::new(
+            "tolerance",
+            &Of {
+                form: Amount(Dimension::NUMBER, Range::Positive),
+                get: |contact| Some(contact.tolerance),
+                set: |contact, tolerance| contact.tolerance = tolerance,
+            },
+            "The rounds of a pass end when no constraint asks for more, or for less, than this share of \
+             the least distance to keep, within a step.",
+        ),
+        Key::new(
             "iterations",
             &Of {
                 form: Count(1, 1000),
                 get: |contact| Some(u64::from(contact.iterations)),
                 set: |contact, most| contact.iterations = small(most),
             },
-            "The most rounds of impulses in a pass. A step has two or three passes.",
+            "The most rounds, or sweeps, of impulses in a pass. A step has two or three passes.",
         ),
         Key::new(
             "strain_change",

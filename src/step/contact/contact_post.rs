@@ -6,19 +6,25 @@ use weft_runtime::ScopeError;
 use weft_runtime::comm::{CommError, Rank};
 
 use super::contacts::Batch;
+use super::layer_contact::is_of;
 use super::message::{decode, encode};
-use crate::collide::Contact;
+use crate::collide::{Contact, Surface};
 
 /// The way of contacts to the owners of their vertices.
 #[derive(Clone, Copy)]
 pub(crate) struct Post<'a> {
     ownership: &'a Ownership,
+    surface: &'a Surface,
     me: usize,
 }
 
 impl<'a> Post<'a> {
-    pub(crate) fn new(ownership: &'a Ownership, me: usize) -> Self {
-        Self { ownership, me }
+    pub(crate) fn new(ownership: &'a Ownership, surface: &'a Surface, me: usize) -> Self {
+        Self {
+            ownership,
+            surface,
+            me,
+        }
     }
 
     /// Posts contacts that were found together to all who own vertices of theirs; gives back those
@@ -68,7 +74,7 @@ impl<'a> Post<'a> {
             let malformed = |what| CommError::Malformed { from, what };
             let contacts = decode(&bytes).map_err(malformed)?;
             if contacts.iter().all(|contact| self.knows(contact)) {
-                Ok(Batch::new(contacts))
+                Ok(Batch::new(&contacts))
             } else {
                 let what = "a contact of vertices that do not exist";
                 Err(malformed(what.to_owned()).into())
@@ -81,5 +87,6 @@ impl<'a> Post<'a> {
         let vertices = self.ownership.vertices(self.ownership.ranks() - 1).end;
         (1..=4).contains(&contact.count)
             && contact.vertices.iter().all(|&v| (v as usize) < vertices)
+            && is_of(contact, self.surface)
     }
 }

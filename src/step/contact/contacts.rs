@@ -2,31 +2,97 @@
 //! velocities only.
 //!
 //! Contacts are large, and many where cloth is piled up: what is sorted are their names, with where
-//! each was found; there it stays. They lie in a few times as many buckets as there are of them, by
-//! the first feature; there is little left to compare. Each thread sorts those between two first
+//! each was found; there it stays. Those of cloth with cloth are [kept small](LayerContact). Names
+//! lie in a few times as many buckets as there are of them, by the first feature; there is little
+//! left to compare. Each thread sorts those between two first
 //! features.
 
-use crate::collide::Contact;
+use std::ops::Range;
+
+use super::layer_contact::LayerContact;
 use crate::collide::contact::{PairId, PairKind};
+use crate::collide::{Contact, Surface};
 use crate::team::Team;
+
+/// The kinds of contacts of cloth with cloth, as they are listed.
+const LAYERS: [PairKind; 2] = [PairKind::VertexFace, PairKind::EdgeEdge];
 
 /// Contacts that were found together.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    contacts: Vec<Contact>,
-    /// Their names, side by side: whoever found them has them at hand, and whoever sorts them does
-    /// not.
-    ids: Vec<PairId>,
+    /// The contacts of cloth with cloth, by their kinds.
+    layers: [Vec<LayerContact>; 2],
+    /// The others.
+    bodies: Vec<Contact>,
 }
 
 impl Batch {
-    pub(crate) fn new(contacts: Vec<Contact>) -> Self {
-        let ids = contacts.iter().map(|contact| contact.id).collect();
-        Self { contacts, ids }
+    pub(crate) fn new(contacts: &[Contact]) -> Self {
+        let of = |kind| {
+            contacts
+                .iter()
+                .filter(move |contact| contact.id.kind == kind)
+        };
+        // Counted first: there are many, and a vector that grows may be half empty.
+        let layers = LAYERS.map(|kind| {
+            let mut kept = Vec::with_capacity(of(kind).count());
+            kept.extend(of(kind).map(LayerContact::new));
+            kept
+        });
+        let is_other = |contact: &&Contact| !LAYERS.contains(&contact.id.kind);
+        let bodies = contacts.iter().filter(is_other).copied().collect();
+        Self { layers, bodies }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.contacts.len()
+        self.layers.iter().map(Vec::len).sum::<usize>() + self.bodies.len()
+    }
+
+    /// All of them, in the order of their lists.
+    fn all(&self) -> impl Iterator<Item = Kept<'_>> {
+        let layers = LAYERS.iter().zip(&self.layers);
+        let layers = layers
+            .flat_map(|(&kind, kept)| kept.iter().map(move |contact| Kept::Layers(kind, contact)));
+        layers.chain(self.bodies.iter().map(Kept::Body))
+    }
+
+    /// The names of all of them, and where each is in its list.
+    fn ids(&self) -> impl Iterator<Item = (PairId, u32)> {
+        let layers = LAYERS.iter().zip(&self.layers);
+        let layers =
+            layers.flat_map(|(&kind, kept)| (0..).zip(kept).map(move |(at, c)| (c.id(kind), at)));
+        layers.chain(
+            (0..)
+                .zip(&self.bodies)
+                .map(|(at, contact)| (contact.id, at)),
+        )
+    }
+}
+
+/// A contact as it is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kept<'a> {
+    /// A pair of features of cloth.
+    Layers(PairKind, &'a LayerContact),
+    /// A feature of cloth with one of a body.
+    Body(&'a Contact),
+}
+
+impl Kept<'_> {
+    /// The contact.
+    pub(crate) fn contact(self, surface: &Surface) -> Contact {
+        match self {
+            Self::Layers(kind, kept) => kept.contact(kind, surface),
+            Self::Body(contact) => *contact,
+        }
+    }
+
+    /// Its cloth vertices.
+    pub(crate) fn vertices(self, surface: &Surface) -> ([u32; 4], usize) {
+        match self {
+            Self::Layers(kind, kept) => (kept.vertices(kind, surface), 4),
+            Self::Body(contact) => (contact.vertices, usize::from(contact.count)),
+        }
     }
 }
 
@@ -70,7 +136,8 @@ fn shared(kind: PairKind) -> Option<usize> {
 fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
     let mut sample = [const { Vec::new() }; SHARED];
     if shares > 1 {
-        for id in found.iter().flat_map(|batch| &batch.ids).step_by(SAMPLE) {
+        let ids = found.iter().flat_map(|batch| batch.ids());
+        for (id, _) in ids.step_by(SAMPLE) {
             if let Some(kind) = shared(id.kind) {
                 sample[kind].push(id.a);
             }
@@ -153,7 +220,7 @@ impl Stretch {
         };
         let alone = cuts[0].len() == 2;
         for (batch, found) in (first as u32..).zip(&found[first..]) {
-            for (at, &id) in (0..).zip(&found.ids) {
+            for (id, at) in found.ids() {
                 if alone || here(&id) {
                     self.add(id, [batch, at]);
                 }
@@ -171,41 +238,45 @@ impl Stretch {
     fn others(&self) -> [Locations<'_>; 3] {
         let [faces, edges] = &self.layers;
         [
-            Locations::Layer(&faces.sorted),
-            Locations::Layer(&edges.sorted),
+            Locations::Layer(0, &faces.sorted),
+            Locations::Layer(1, &edges.sorted),
             Locations::Bodies(&self.bodies),
         ]
     }
 }
 
-/// Where contacts are, in the order of their names.
+/// Where contacts are, in the order of their names; which kind of layers.
 #[derive(Clone, Copy)]
 enum Locations<'a> {
-    Layer(&'a [Located<u64>]),
+    Layer(usize, &'a [Located<u64>]),
     Bodies(&'a [Located<PairId>]),
 }
 
-impl Locations<'_> {
+impl<'a> Locations<'a> {
     fn len(self) -> usize {
         match self {
-            Self::Layer(names) => names.len(),
+            Self::Layer(_, names) => names.len(),
             Self::Bodies(names) => names.len(),
         }
     }
 
-    /// Makes something of each.
-    fn map<R>(self, found: &[Batch], made: &mut [R], make: impl Fn(&Contact) -> R) {
+    /// The list of its batch that one of them is in, and its place.
+    fn place(self, at: usize) -> (usize, Location) {
         match self {
-            Self::Layer(names) => {
-                for (made, named) in made.iter_mut().zip(names) {
-                    *made = make(contact_at(found, named.place));
-                }
+            Self::Layer(kind, names) => (kind, names[at].place),
+            Self::Bodies(names) => (2, names[at].place),
+        }
+    }
+
+    /// One of them.
+    fn kept(self, found: &'a [Batch], at: usize) -> Kept<'a> {
+        match self {
+            Self::Layer(kind, names) => {
+                let [batch, at] = names[at].place;
+                let kept = &found[batch as usize].layers[kind];
+                Kept::Layers(LAYERS[kind], &kept[at as usize])
             }
-            Self::Bodies(names) => {
-                for (made, named) in made.iter_mut().zip(names) {
-                    *made = make(contact_at(found, named.place));
-                }
-            }
+            Self::Bodies(names) => Kept::Body(contact_at(found, names[at].place)),
         }
     }
 }
@@ -244,42 +315,98 @@ impl Contacts {
         names.map(|named| contact_at(&self.found, named.place))
     }
 
-    /// Makes something of each but those of vertices against bodies, which are [so
-    /// many](Self::layers_len): of cloth against cloth, vertices and faces, then edges; then of
-    /// bodies. Threads take those that they have sorted: contacts lie about in memory, and fetching
-    /// them is most of it.
-    pub(crate) fn map_layers<R: Send>(
+    /// Makes something of each, in the order in which they were found, which is that in memory:
+    /// contacts of cloth with cloth and those of bodies, of all kinds. Threads share them.
+    pub(crate) fn map_found<R: Send>(
         &self,
         team: &Team,
-        mut made: &mut [R],
-        make: impl Fn(&Contact) -> R + Sync,
+        made: &mut [R],
+        make: impl Fn(Kept<'_>) -> R + Sync,
     ) {
-        let mut work: Vec<Vec<(&mut [R], Locations<'_>)>> = Vec::new();
-        work.resize_with(self.stretches.len(), Vec::new);
-        for kind in 0..3 {
-            for (work, stretch) in work.iter_mut().zip(&self.stretches) {
-                let places = stretch.others()[kind];
-                let (own, rest) = made.split_at_mut(places.len());
-                work.push((own, places));
-                made = rest;
-            }
-        }
-        team.run(work, |stretches| {
-            for (made, places) in stretches {
-                places.map(&self.found, made, &make);
+        let shares = team.cut_weighted(self.found.iter().map(|batch| batch.len() as u64));
+        let len = |share: &Range<usize>| self.found[share.clone()].iter().map(Batch::len).sum();
+        let mut rest = made;
+        let work = shares.into_iter().map(|share| {
+            let (own, others) = std::mem::take(&mut rest).split_at_mut(len(&share));
+            rest = others;
+            (own, share)
+        });
+        let work: Vec<(&mut [R], Range<usize>)> = work.collect();
+        team.run(work, |(made, share)| {
+            let found = self.found[share].iter().flat_map(Batch::all);
+            for (made, kept) in made.iter_mut().zip(found) {
+                *made = make(kept);
             }
         });
     }
 
-    /// How many are not of vertices against bodies.
-    pub(crate) fn layers_len(&self) -> usize {
-        let kinds = self.stretches.iter().flat_map(Stretch::others);
-        kinds.map(Locations::len).sum()
+    /// The numbers of all but those of vertices against bodies among those that were found, in the
+    /// order of [`Self::others`].
+    pub(crate) fn others_found(&self) -> impl Iterator<Item = usize> {
+        let mut next = 0;
+        let starts = self.found.iter().map(|batch| {
+            let [faces, edges] = [0, 1].map(|kind| batch.layers[kind].len());
+            let start = next;
+            next += batch.len();
+            [start, start + faces, start + faces + edges]
+        });
+        let starts: Vec<[usize; 3]> = starts.collect();
+        let lists = (0..3).flat_map(|kind| self.stretches.iter().map(move |s| s.others()[kind]));
+        lists.flat_map(move |places| {
+            let starts = starts.clone();
+            (0..places.len()).map(move |at| {
+                let (list, [batch, at]) = places.place(at);
+                starts[batch as usize][list] + at as usize
+            })
+        })
     }
 
-    /// All, in no order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Contact> {
-        self.found.iter().flat_map(|batch| &batch.contacts)
+    /// All but those of vertices against bodies, sorted: of cloth with cloth, vertices and
+    /// faces, then edges; then of bodies.
+    pub(crate) fn others(&self) -> impl Iterator<Item = Kept<'_>> {
+        let lists = (0..3).flat_map(|kind| self.stretches.iter().map(move |s| s.others()[kind]));
+        lists.flat_map(move |places| (0..places.len()).map(move |at| places.kept(&self.found, at)))
+    }
+
+    /// Picks those of [`Self::others`] that have these numbers, which ascend.
+    pub(crate) fn others_at(
+        &self,
+        numbers: impl IntoIterator<Item = u32>,
+    ) -> impl Iterator<Item = Kept<'_>> {
+        let mut lists =
+            (0..3).flat_map(|kind| self.stretches.iter().map(move |s| s.others()[kind]));
+        let mut list = lists.next();
+        let mut before = 0;
+        numbers.into_iter().map_while(move |number| {
+            loop {
+                let places = list?;
+                let at = number as usize - before;
+                if at < places.len() {
+                    break Some(places.kept(&self.found, at));
+                }
+                before += places.len();
+                list = lists.next();
+            }
+        })
+    }
+
+    /// How many are not of vertices against bodies.
+    pub(crate) fn others_len(&self) -> usize {
+        self.others_of_kinds().iter().sum()
+    }
+
+    /// How many of these there are of each kind: vertices and faces, edges, and bodies.
+    pub(crate) fn others_of_kinds(&self) -> [usize; 3] {
+        [0, 1, 2].map(|kind| {
+            let stretches = self.stretches.iter();
+            stretches.map(|stretch| stretch.others()[kind].len()).sum()
+        })
+    }
+
+    /// All, in the order in which they were found.
+    pub(crate) fn all(&self, surface: &Surface) -> impl Iterator<Item = Contact> {
+        let kept = self.found.iter().flat_map(Batch::all);
+        kept.map(move |kept| kept.contact(surface))
     }
 
     /// How many there are.
@@ -289,7 +416,7 @@ impl Contacts {
 }
 
 fn contact_at(found: &[Batch], [batch, at]: Location) -> &Contact {
-    &found[batch as usize].contacts[at as usize]
+    &found[batch as usize].bodies[at as usize]
 }
 
 impl<N> Names<N> {
@@ -442,7 +569,7 @@ mod tests {
                 contact(kind, body, a * spread, b)
             });
             let found: Vec<Contact> = found.collect();
-            let batches = found.chunks(batch).map(|batch| Batch::new(batch.to_vec()));
+            let batches = found.chunks(batch).map(Batch::new);
             let mut contacts = Contacts::default();
             let mut batches: Vec<Batch> = batches.collect();
             let team = Team::new(threads).unwrap();
@@ -457,11 +584,23 @@ mod tests {
             others.sort();
             let ids: Vec<PairId> = contacts.vertex_body().map(|c| c.id).collect();
             prop_assert_eq!(ids, vertices);
-            prop_assert_eq!(contacts.layers_len(), others.len());
-            let mut ids = vec![PairId { kind: PairKind::VertexBody, body: 0, a: 0, b: 0 }; others.len()];
-            contacts.map_layers(&Team::new(threads).unwrap(), &mut ids, |c| c.id);
-            prop_assert_eq!(ids, others);
-            prop_assert!(contacts.all().map(|c| c.id).eq(found.iter().map(|c| c.id)));
+            prop_assert_eq!(contacts.others_len(), others.len());
+            let id = |kept: Kept<'_>| match kept {
+                Kept::Layers(kind, kept) => kept.id(kind),
+                Kept::Body(contact) => contact.id,
+            };
+            let none = PairId { kind: PairKind::VertexBody, body: 0, a: 0, b: 0 };
+            let mut ids = vec![none; found.len()];
+            contacts.map_found(&Team::new(threads).unwrap(), &mut ids, id);
+            prop_assert!(contacts.others_found().map(|number| ids[number]).eq(others.iter().copied()));
+            ids.sort();
+            let mut all: Vec<PairId> = found.iter().map(|contact| contact.id).collect();
+            all.sort();
+            prop_assert_eq!(ids, all);
+            prop_assert!(contacts.others().map(id).eq(others.iter().copied()));
+            let some = (0..others.len()).step_by(3);
+            let at = contacts.others_at(some.clone().map(|number| number as u32));
+            prop_assert!(at.map(id).eq(some.map(|number| others[number])));
         }
     }
 }

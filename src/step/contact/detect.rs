@@ -84,7 +84,7 @@ impl Collide {
         if let Some(post) = &tested.post {
             found = post.hand_out(found, send);
         }
-        let found = Batch::new(found);
+        let found = Batch::new(&found);
         let (patch, against) = against(self.run.target());
         let test = TestCost {
             patch,
@@ -336,7 +336,7 @@ pub(crate) fn detect(
     let tested = Tested {
         snapshot,
         meter,
-        post: several.then(|| Post::new(ownership, me)),
+        post: several.then(|| Post::new(ownership, geometry.cloth.surface(), me)),
         keeps_candidates,
         left: Mutex::default(),
     };

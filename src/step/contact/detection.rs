@@ -119,8 +119,9 @@ impl Detection {
             contacts.len() as u64
         } else {
             let owned = at.domain.owned();
-            let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
-            contacts.all().filter(counted_here).count() as u64
+            let counted_here = |c: &Contact| owned.contains(&(c.vertices[0] as usize));
+            let all = contacts.all(geometry.cloth.surface());
+            all.filter(counted_here).count() as u64
         };
         report.scope = found.report;
         report.early = found.early;

@@ -7,7 +7,7 @@
 //! | `balancer` | which tests a rank makes |
 //! | `detect` | the tests as tasks |
 //! | `contact_post`, `message` | the way of contacts to the owners of their vertices |
-//! | `contacts` | the contacts of a rank, in order |
+//! | `contacts`, `layer_contact` | the contacts of a rank, in order; those of layers are small |
 
 pub(super) mod balancer;
 mod contact_post;
@@ -15,4 +15,5 @@ pub(super) mod contacts;
 pub(super) mod detect;
 pub(super) mod detection;
 pub(super) mod geometry;
+pub(super) mod layer_contact;
 pub(super) mod message;

@@ -80,7 +80,7 @@ impl<'w> Simulation<'w> {
         let began = clock();
         let batches = found.into_iter().map(|mut found| {
             found.retain(|c| self.domain.ownership.rank_of_vertex(c.vertices[0] as usize) == 0);
-            Batch::new(found)
+            Batch::new(&found)
         });
         let batches: Vec<Batch> = batches.collect();
         let out = clock();

@@ -56,17 +56,6 @@ pub(crate) struct Constraint {
 }
 
 impl Constraint {
-    /// A constraint of nothing.
-    pub(crate) const BLANK: Self = Self {
-        count: 0,
-        vertices: [0; 4],
-        weights: [0.0; 4],
-        normal: DVec3::ZERO,
-        body_velocity: DVec3::ZERO,
-        least_rate: 0.0,
-        friction: 0.0,
-    };
-
     /// The constraint of a contact for a step of `dt` (s).
     #[must_use]
     pub(crate) fn of_contact(contact: &Contact, friction: f64, dt: f64) -> Self {
@@ -87,16 +76,31 @@ impl Constraint {
         &self.vertices[..usize::from(self.count)]
     }
 
-    /// Looks at the constraint for the first time, before anything pushes: whether it will.
+    /// Looks at the constraint for the first time in rounds: whether it pushes or will.
     pub(crate) fn survey(&self, movers: Movers<'_>, slots: &[u32], push: &mut Push) -> Outcome {
         let rate = self.relative(movers, slots).dot(self.normal);
-        push.counted = rate < self.least_rate;
+        push.counted = push.normal > 0.0 || rate < self.least_rate;
         let rests = !push.counted;
         Outcome {
             counted: push.counted,
             spare: rests.then(|| self.spare(movers, slots, rate)),
             ..Outcome::default()
         }
+    }
+
+    /// By how much its vertices, which have these velocities (m/s), may change them, in m/s each,
+    /// before it may lack anything; negative if it lacks something.
+    pub(crate) fn spare_at(&self, velocities: [DVec3; 4]) -> f64 {
+        let movers = Movers {
+            motions: &velocities.map(|velocity| VertexMotion {
+                velocity,
+                load: 0.0,
+            }),
+            mobilities: &[],
+        };
+        let slots = &[0, 1, 2, 3][..usize::from(self.count)];
+        let rate = self.relative(movers, slots).dot(self.normal);
+        self.spare(movers, slots, rate)
     }
 
     /// Relaxes the constraint in a round: what it adds to its impulses.
@@ -148,13 +152,7 @@ impl Constraint {
         let asked = (reached - push.normal).abs() * along;
         let normal = (reached + way * round.momentum(push.since)).max(0.0);
         let sliding = relative - self.normal * rate;
-        // The direction that gives way most bounds the step, so that friction never overshoots.
-        let mut drag = push.tangential - sliding / trace;
-        let limit = self.friction * normal;
-        let size = drag.length();
-        if size > limit {
-            drag *= limit / size;
-        }
+        let drag = self.dragged(push, sliding, trace, normal);
         let impulse = self.normal * (normal - push.normal) + (drag - push.tangential);
         *push = Push {
             normal,
@@ -169,6 +167,55 @@ impl Constraint {
             spare: None,
             asked,
         }
+    }
+
+    /// Satisfies the constraint by itself: what it adds to its impulse, and the change of its rate
+    /// in m/s that it asked for.
+    pub(crate) fn satisfy(
+        &self,
+        movers: Movers<'_>,
+        slots: &[u32],
+        push: &mut Push,
+    ) -> (DVec3, f64) {
+        let relative = self.relative(movers, slots);
+        let rate = relative.dot(self.normal);
+        let rests = push.normal <= 0.0 && rate >= self.least_rate;
+        if rests || (push.normal <= 0.0 && self.is_held(movers, slots)) {
+            return (DVec3::ZERO, 0.0);
+        }
+        let mut give = DMat3::ZERO;
+        for (&slot, w) in slots.iter().zip(&self.weights) {
+            give += movers.mobilities[slot as usize] * (w * w);
+        }
+        let along = (give * self.normal).dot(self.normal);
+        if along <= 0.0 {
+            return (DVec3::ZERO, 0.0);
+        }
+        let normal = (push.normal + (self.least_rate - rate) / along).max(0.0);
+        let sliding = relative - self.normal * rate;
+        let drag = self.dragged(push, sliding, trace(&give), normal);
+        let asked = (normal - push.normal).abs() * along;
+        let impulse = self.normal * (normal - push.normal) + (drag - push.tangential);
+        *push = Push {
+            normal,
+            tangential: drag,
+            counted: normal > 0.0,
+            reached: normal,
+            since: 0,
+        };
+        (impulse, asked)
+    }
+
+    /// What pushes across the normal next to a normal push of that size.
+    fn dragged(&self, push: &Push, sliding: DVec3, trace: f64, normal: f64) -> DVec3 {
+        // The direction that gives way most bounds the step, so that friction never overshoots.
+        let mut drag = push.tangential - sliding / trace;
+        let limit = self.friction * normal;
+        let size = drag.length();
+        if size > limit {
+            drag *= limit / size;
+        }
+        drag
     }
 
     /// Whether the constraint would have to move its vertices very much for very little.
@@ -241,7 +288,7 @@ pub(crate) struct Movers<'a> {
 }
 
 /// What the impulses of a constraint have summed to, in kg m/s.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Push {
     pub(crate) normal: f64,
     tangential: DVec3,

@@ -44,7 +44,7 @@ struct Neighbour {
 }
 
 /// What has been found of that, by slots: each once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Shared {
     send: Vec<u32>,
     receive: Vec<u32>,
@@ -55,6 +55,67 @@ struct Shared {
 /// No rank.
 const UNKNOWN: usize = usize::MAX;
 
+/// The vertices that ranks exchange for some constraints.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExchangePlan {
+    shared: BTreeMap<usize, Shared>,
+    /// The owners of foreign vertices, once these were looked up.
+    owners: Vec<usize>,
+}
+
+impl ExchangePlan {
+    /// Plans the exchange of contacts that have no constraints yet, but may get some: `resting`
+    /// are their vertices, and how many. Those that several ranks share take part from now on.
+    pub(crate) fn of_resting(
+        impulses: &mut Impulses,
+        resting: impl Iterator<Item = ([u32; 4], usize)>,
+        ownership: &Ownership,
+        me: usize,
+    ) -> Self {
+        let mut plan = Self::default();
+        if ownership.ranks() == 1 {
+            return plan;
+        }
+        let owned = ownership.vertices(me);
+        for (vertices, count) in resting {
+            let vertices = &vertices[..count];
+            if vertices.iter().all(|&v| owned.contains(&(v as usize))) {
+                continue;
+            }
+            let mut slots = [0; 4];
+            for (slot, &vertex) in slots.iter_mut().zip(vertices) {
+                *slot = impulses.enlist(vertex);
+            }
+            plan.add(&slots[..count], impulses.vertices(), ownership, me);
+        }
+        plan
+    }
+
+    /// Adds what a constraint needs.
+    fn add(&mut self, slots: &[u32], vertices: &[u32], ownership: &Ownership, me: usize) {
+        let owned = ownership.vertices(me);
+        let own = |slot: &u32| owned.contains(&(vertices[*slot as usize] as usize));
+        self.owners.resize(vertices.len(), UNKNOWN);
+        for &slot in slots.iter().filter(|&slot| !own(slot)) {
+            let owner = &mut self.owners[slot as usize];
+            let first = *owner == UNKNOWN;
+            if first {
+                *owner = ownership.rank_of_vertex(vertices[slot as usize] as usize);
+            }
+            let shared = self.shared.entry(*owner).or_default();
+            if first {
+                shared.receive.push(slot);
+            }
+            shared.listed.resize(vertices.len(), false);
+            for &slot in slots.iter().filter(|&slot| own(slot)) {
+                if !std::mem::replace(&mut shared.listed[slot as usize], true) {
+                    shared.send.push(slot);
+                }
+            }
+        }
+    }
+}
+
 /// The ranks that exchange vertices in a pass, and which vertices.
 #[derive(Debug, Default)]
 pub(crate) struct ConstraintExchange {
@@ -62,41 +123,25 @@ pub(crate) struct ConstraintExchange {
 }
 
 impl ConstraintExchange {
-    /// Plans the exchange for the constraints that `impulses` holds.
-    pub(crate) fn new(impulses: &Impulses, ownership: &Ownership, me: usize) -> Self {
+    /// The exchange that has been planned, with what the constraints need that `impulses` holds.
+    pub(crate) fn new(
+        mut plan: ExchangePlan,
+        impulses: &Impulses,
+        ownership: &Ownership,
+        me: usize,
+    ) -> Self {
         if ownership.ranks() == 1 {
             return Self::default();
         }
         let vertices = impulses.vertices();
-        let owned = ownership.vertices(me);
-        let own = |slot: &u32| owned.contains(&(vertices[*slot as usize] as usize));
-        let mut shared: BTreeMap<usize, Shared> = BTreeMap::new();
-        // Of foreign vertices, their owners once these were looked up.
-        let mut owners = vec![UNKNOWN; vertices.len()];
         for slots in impulses.slots() {
-            for &slot in slots.iter().filter(|&slot| !own(slot)) {
-                let owner = &mut owners[slot as usize];
-                let first = *owner == UNKNOWN;
-                if first {
-                    *owner = ownership.rank_of_vertex(vertices[slot as usize] as usize);
-                }
-                let shared = shared.entry(*owner).or_default();
-                if first {
-                    shared.receive.push(slot);
-                    shared.listed.resize(vertices.len(), false);
-                }
-                for &slot in slots.iter().filter(|&slot| own(slot)) {
-                    if !std::mem::replace(&mut shared.listed[slot as usize], true) {
-                        shared.send.push(slot);
-                    }
-                }
-            }
+            plan.add(slots, vertices, ownership, me);
         }
         let in_order = |mut slots: Vec<u32>| {
             slots.sort_unstable_by_key(|&slot| vertices[slot as usize]);
             slots
         };
-        let neighbours = shared.into_iter().map(|(rank, shared)| Neighbour {
+        let neighbours = plan.shared.into_iter().map(|(rank, shared)| Neighbour {
             rank: Rank(rank as u32),
             send: in_order(shared.send),
             receive: in_order(shared.receive),

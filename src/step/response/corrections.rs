@@ -14,14 +14,17 @@ use weft_partition::HaloPlan;
 use weft_runtime::comm::{Comm, CommError, Tag, all_reduce};
 
 use super::body_response::{BodyResponse, least_rate};
-use super::constraint::Constraint;
-use super::constraint_exchange::ConstraintExchange;
+use super::constraint::{Constraint, Push};
+use super::constraint_exchange::{ConstraintExchange, ExchangePlan};
 use super::edges::Edges;
+use super::gauss_seidel::{Owners, Sweeps};
 use super::impulses::Impulses;
+use super::resting::Resting;
 use super::strain_limit::Stretched;
-use crate::collide::Contact;
+use crate::collide::{Contact, Surface};
+use crate::scene::Response;
 use crate::solve::Halo;
-use crate::step::contact::contacts::Contacts;
+use crate::step::contact::contacts::{Contacts, Kept};
 use crate::step::context::Context;
 use crate::step::state::StateView;
 use crate::step::system::assembly::Assembly;
@@ -34,15 +37,16 @@ pub(crate) const TAG: Tag = Tag(0x28);
 const PASSES: usize = 12;
 /// The rounds between looks at how far the worst constraint of all ranks is from what it accepts.
 const LOOK_EVERY: u32 = 4;
-/// A pass ends early when no constraint asks for more than this share of the least distance to keep
-/// within a step, be it to push more or less.
-const SETTLED: f64 = 0.005;
+/// The sweeps before rounds, if both are wanted.
+const SWEEPS: u32 = 4;
 
 /// A rank's corrections, with their storage.
 #[derive(Debug)]
 pub(crate) struct Corrections {
     halo: Halo,
     impulses: Impulses,
+    resting: Resting,
+    sweeps: Sweeps,
     /// The constraints of edges.
     rated: Vec<Constraint>,
     stretched: Stretched,
@@ -57,6 +61,38 @@ pub(crate) struct Correcting<'a> {
     pub(crate) edges: Option<LimitedEdges<'a>>,
     /// Positions at the start of the substep, with halo, in m.
     pub(crate) x: &'a [DVec3],
+}
+
+/// The parts of a pass.
+#[derive(Clone, Copy, Debug)]
+struct Passing<'a> {
+    exchange: &'a ConstraintExchange,
+    contacts: &'a Contacts,
+    /// The velocities of owned vertices with which it begins, in m/s, with halo.
+    v: &'a [DVec3],
+    /// How many constraints there are of vertices against bodies, and of triangles.
+    of_bodies: usize,
+    triangles: usize,
+}
+
+impl Passing<'_> {
+    /// How many contacts there are, with those that have no constraint.
+    fn count(&self) -> usize {
+        self.contacts.others_len() + self.of_bodies
+    }
+}
+
+impl Correcting<'_> {
+    /// The change of its rate in m/s that a constraint which has settled may ask for.
+    fn settled(&self) -> f64 {
+        let tolerance = self.at.world.scene().contact.tolerance;
+        tolerance * self.at.world.distances().least() / self.at.substep.dt
+    }
+
+    /// The surface of the cloth.
+    fn surface(&self) -> &Surface {
+        self.at.world.geometry().cloth.surface()
+    }
 }
 
 /// Edges whose change of length is limited.
@@ -106,6 +142,8 @@ impl Corrections {
         Self {
             halo: Halo::new(plan, TAG),
             impulses: Impulses::with_team(team),
+            resting: Resting::default(),
+            sweeps: Sweeps::default(),
             rated: Vec::new(),
             stretched: Stretched::default(),
         }
@@ -121,33 +159,66 @@ impl Corrections {
     ) -> Result<Pushed, CommError> {
         let Context { world, domain, .. } = with.at;
         let (owned, dt) = (domain.owned(), with.at.substep.dt);
+        let response = world.scene().contact.response;
+        let gone = match response {
+            Response::Jacobi => self.impulses.farthest(),
+            // The order of sweeps may depend on nothing that ranks differ in.
+            Response::GaussSeidel | Response::Both => 0.0,
+        };
         self.take_contacts(with, contacts);
-        let contact_constraints = self.impulses.constraints().len();
+        let of_bodies = self.impulses.constraints().len();
+        let me = comm.rank().index();
+        let resting = contacts.others().map(|kept| kept.vertices(with.surface()));
+        let ownership = &domain.ownership;
+        let plan = ExchangePlan::of_resting(&mut self.impulses, resting, ownership, me);
         let mut pushed = Pushed::default();
         for pass in 0..PASSES {
             self.halo.start(comm, v)?;
             self.halo.finish(comm, v)?;
             let weight = domain.weight;
             domain.cost_model.charge(comm, Work::Response { weight });
+            let contact_constraints = self.impulses.admitted() + of_bodies;
             self.impulses.truncate(contact_constraints);
             let state = StateView { x: with.x, v: &*v };
             (self.stretched).find(world.model(), with.assembly, state, dt, pass > 0);
             self.impulses.extend(self.stretched.constraints().copied());
-            let strain_constraints = contact_constraints..self.impulses.constraints().len();
+            let triangles = self.impulses.constraints().len() - contact_constraints;
             if let Some(LimitedEdges { edges, limit }) = with.edges {
                 self.rated.clear();
                 edges.push_constraints(limit, state, dt, &mut self.rated);
                 self.impulses.extend(self.rated.iter().copied());
             }
             self.impulses.begin();
-            let me = comm.rank().index();
-            let exchange = ConstraintExchange::new(&self.impulses, &domain.ownership, me);
-            self.enter(with, v);
+            let exchange = ConstraintExchange::new(plan.clone(), &self.impulses, ownership, me);
+            self.enter(with, v, 0);
             exchange.enter(comm, &mut self.impulses)?;
-            self.impulses.survey();
+            self.impulses.all_placed();
+            if pass == 0 {
+                self.measure(with, contacts, v, gone);
+                self.admit(with, contacts, v);
+            } else if response == Response::Jacobi {
+                self.admit_reached(with, contacts, v);
+            }
             pushed.passes += 1;
             let began = comm.now();
-            let rounds = self.rounds(comm, with, &exchange, contact_constraints, &mut pushed)?;
+            let of = Passing {
+                exchange: &exchange,
+                contacts,
+                v: &*v,
+                of_bodies,
+                triangles,
+            };
+            let rounds = if response == Response::GaussSeidel {
+                let most = world.scene().contact.iterations;
+                self.sweep(comm, with, &of, most, &mut pushed)?
+            } else {
+                if response == Response::Both {
+                    self.sweep(comm, with, &of, SWEEPS, &mut pushed)?;
+                    exchange.enter(comm, &mut self.impulses)?;
+                }
+                self.impulses.survey();
+                self.rounds(comm, with, &of, &mut pushed)?
+            };
             pushed.rounds_time += comm.now().saturating_sub(began);
             if !rounds.settled {
                 pushed.unsettled += 1;
@@ -162,9 +233,10 @@ impl Corrections {
             }
             if pass == 0 {
                 let all = self.impulses.constraints().len();
-                pushed.contacts = self.pushing(&owned, 0..contact_constraints);
-                pushed.edges = self.pushing(&owned, strain_constraints.end..all);
-                pushed.triangles = self.pushing(&owned, strain_constraints);
+                let strain = self.impulses.admitted() + of_bodies;
+                pushed.contacts = self.pushing(&owned, 0..strain);
+                pushed.triangles = self.pushing(&owned, strain..strain + triangles);
+                pushed.edges = self.pushing(&owned, strain + triangles..all);
             }
             if pass > 0 && rounds.at_once {
                 break;
@@ -173,23 +245,148 @@ impl Corrections {
         Ok(pushed)
     }
 
-    /// Begins with the constraints of contacts.
+    /// Begins with the constraints of contacts of vertices with bodies.
     fn take_contacts(&mut self, with: &Correcting<'_>, contacts: &Contacts) {
         let (world, dt) = (with.at.world, with.at.substep.dt);
         self.impulses.clear(with.at.domain.owned());
         let friction = |c: &Contact| world.friction().of(c);
-        let team = self.impulses.team().clone();
-        self.impulses
-            .extend_filled(contacts.layers_len(), |constraints| {
-                contacts.map_layers(&team, constraints, |c| {
-                    Constraint::of_contact(c, friction(c), dt)
-                });
-            });
         let bodies = contacts.vertex_body();
         self.impulses.extend(bodies.map(|c| Constraint {
             least_rate: least_rate(c, dt),
             ..Constraint::of_contact(c, friction(c), dt)
         }));
+    }
+
+    /// Finds what contacts have to spare. `gone` is how far a vertex went in the substep before, in
+    /// m/s.
+    fn measure(&mut self, with: &Correcting<'_>, contacts: &Contacts, v: &[DVec3], gone: f64) {
+        let (impulses, dt) = (&self.impulses, with.at.substep.dt);
+        let (surface, owned) = (with.surface(), with.at.domain.owned());
+        let velocity = |vertex: u32| {
+            if owned.contains(&(vertex as usize)) {
+                return v[vertex as usize - owned.start];
+            }
+            let slot = impulses.slot(vertex);
+            impulses.velocity(slot.expect("foreign vertices of contacts take part"))
+        };
+        let spare = |kept: Kept<'_>| {
+            let constraint = Constraint::of_contact(&kept.contact(surface), 0.0, dt);
+            let mut velocities = [DVec3::ZERO; 4];
+            for (own, &vertex) in velocities.iter_mut().zip(constraint.vertices()) {
+                *own = velocity(vertex);
+            }
+            constraint.spare_at(velocities)
+        };
+        let rate = with.at.world.distances().least() / dt;
+        (self.resting).measure(contacts, impulses.team(), [rate, gone], spare);
+    }
+
+    /// Gives constraints to the contacts that have little to spare.
+    fn admit(&mut self, with: &Correcting<'_>, contacts: &Contacts, v: &[DVec3]) {
+        let (world, dt) = (with.at.world, with.at.substep.dt);
+        let numbers: Vec<u32> = self.resting.numbers(contacts.others_found()).collect();
+        let constraints = contacts.others_at(numbers.iter().copied()).map(|kept| {
+            let contact = kept.contact(with.surface());
+            Constraint::of_contact(&contact, world.friction().of(&contact), dt)
+        });
+        let before = self.impulses.vertices().len();
+        (self.impulses).admit(numbers.iter().copied().zip(constraints));
+        self.enter(with, v, before);
+        self.impulses.all_placed();
+    }
+
+    /// Gives constraints to more contacts if a vertex has gone so far that they may need some.
+    fn admit_reached(&mut self, with: &Correcting<'_>, contacts: &Contacts, v: &[DVec3]) {
+        if self.resting.is_reached(self.impulses.farthest()) {
+            self.admit(with, contacts, v);
+        }
+    }
+
+    /// Gives constraints to more contacts, all ranks to the same ones, if a vertex of any rank has
+    /// gone so far that they may need some. Returns whether it did. Collective.
+    fn admit_agreed(
+        &mut self,
+        comm: &mut dyn Comm,
+        with: &Correcting<'_>,
+        of: &Passing<'_>,
+    ) -> Result<bool, CommError> {
+        let gone = all_reduce(comm, self.impulses.own_farthest(), f64::max)?;
+        let reached = self.resting.is_reached(gone);
+        if reached {
+            self.admit(with, of.contacts, of.v);
+        }
+        Ok(reached)
+    }
+
+    /// Colours the constraints of the pass, which may have pushed. Collective.
+    fn begin_sweeps(
+        &mut self,
+        comm: &mut dyn Comm,
+        with: &Correcting<'_>,
+        of: &Passing<'_>,
+    ) -> Result<(), CommError> {
+        let ownership = &with.at.domain.ownership;
+        let vertices = self.impulses.vertices().iter();
+        let owners: Vec<u32> = vertices
+            .map(|&vertex| ownership.rank_of_vertex(vertex as usize) as u32)
+            .collect();
+        let owners = Owners {
+            me: comm.rank().index(),
+            ranks: comm.size(),
+            of: &owners,
+        };
+        let [faces, edges, _] = of.contacts.others_of_kinds();
+        let mut ends = [faces, faces + edges]
+            .map(|number| self.impulses.admitted_below(number))
+            .to_vec();
+        ends.push(self.impulses.admitted() + of.of_bodies);
+        ends.push(self.impulses.admitted() + of.of_bodies + of.triangles);
+        ends.push(self.impulses.constraints().len());
+        let mut start = 0;
+        let kinds = ends
+            .into_iter()
+            .map(|end| std::mem::replace(&mut start, end)..end);
+        let kinds: Vec<Range<usize>> = kinds.collect();
+        let pushes: Vec<(u32, Push)> = self.impulses.pushes().collect();
+        self.sweeps
+            .begin(comm, &self.impulses.swept(), &kinds, owners, pushes)
+    }
+
+    /// Makes sweeps until all constraints of all ranks have settled, or so many. Collective.
+    fn sweep(
+        &mut self,
+        comm: &mut dyn Comm,
+        with: &Correcting<'_>,
+        of: &Passing<'_>,
+        most: u32,
+        pushed: &mut Pushed,
+    ) -> Result<Rounds, CommError> {
+        self.admit_agreed(comm, with, of)?;
+        self.begin_sweeps(comm, with, of)?;
+        let mut rounds = Rounds {
+            settled: false,
+            at_once: false,
+            worst: f64::INFINITY,
+        };
+        for round in 1..=most {
+            let worst = self.sweeps.sweep(comm, &mut self.impulses.swept())?;
+            let contacts = of.count() as u64;
+            (with.at.domain.cost_model).charge(comm, Work::ImpulseRound { contacts });
+            pushed.rounds += 1;
+            pushed.looks += 1;
+            rounds.worst = all_reduce(comm, worst, f64::max)?;
+            if rounds.worst <= with.settled() {
+                (rounds.settled, rounds.at_once) = (true, round <= LOOK_EVERY);
+                break;
+            }
+            self.impulses.take_over(self.sweeps.pushes());
+            if self.admit_agreed(comm, with, of)? {
+                of.exchange.enter(comm, &mut self.impulses)?;
+                self.begin_sweeps(comm, with, of)?;
+            }
+        }
+        self.impulses.take_over(self.sweeps.pushes());
+        Ok(rounds)
     }
 
     /// Makes rounds until all constraints of all ranks have settled, or as many as the scene
@@ -198,18 +395,22 @@ impl Corrections {
         &mut self,
         comm: &mut dyn Comm,
         with: &Correcting<'_>,
-        exchange: &ConstraintExchange,
-        contact_constraints: usize,
+        of: &Passing<'_>,
         pushed: &mut Pushed,
     ) -> Result<Rounds, CommError> {
         let settings = &with.at.world.scene().contact;
-        let settled = SETTLED * with.at.world.distances().least() / with.at.substep.dt;
-        let impulses = &mut self.impulses;
+        let settled = with.settled();
+        let contacts = of.count() as u64;
         let mut before = f64::INFINITY;
         for round in 1..=settings.iterations {
-            exchange.refresh(comm, impulses)?;
+            of.exchange.refresh(comm, &mut self.impulses)?;
+            if settings.response == Response::Jacobi {
+                self.admit_reached(with, of.contacts, of.v);
+            } else if self.admit_agreed(comm, with, of)? {
+                of.exchange.enter(comm, &mut self.impulses)?;
+            }
+            let impulses = &mut self.impulses;
             let worst = impulses.round();
-            let contacts = contact_constraints as u64;
             (with.at.domain.cost_model).charge(comm, Work::ImpulseRound { contacts });
             pushed.rounds += 1;
             if round % LOOK_EVERY == 0 {
@@ -245,16 +446,17 @@ impl Corrections {
         count.count() as u64
     }
 
-    /// Enters velocity and mobility of the owned vertices that take part.
+    /// Enters velocity and mobility of the owned vertices that take part, those of them that are
+    /// not among the first so many.
     ///
     /// What a body holds can be moved too: the constraints of its contacts keep it out. It may have
     /// to leave the body, for a layer that comes between them or for cloth that is pushed together
     /// and has to rise; were it held, constraints would ask of others what those cannot give. What
     /// friction holds resists along the body.
-    fn enter(&mut self, with: &Correcting<'_>, v: &[DVec3]) {
+    fn enter(&mut self, with: &Correcting<'_>, v: &[DVec3], first: usize) {
         let owned = with.at.domain.owned();
         let masses = with.at.world.model().masses();
-        for slot in 0..self.impulses.vertices().len() {
+        for slot in first..self.impulses.vertices().len() {
             let vertex = self.impulses.vertices()[slot] as usize;
             if owned.contains(&vertex) {
                 let mobility = DMat3::from_diagonal(DVec3::splat(1.0 / masses[vertex]));

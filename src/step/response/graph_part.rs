@@ -32,6 +32,8 @@ pub(crate) struct GraphPart {
     /// that one asked for.
     looked_at: usize,
     asked: f64,
+    /// How far the velocity of one of the vertices has gone, at most, in m/s.
+    farthest: f64,
 }
 
 impl GraphPart {
@@ -67,6 +69,19 @@ impl GraphPart {
     /// The impulse of a constraint, if it touches a vertex of this part.
     pub(crate) fn push(&self, constraint: usize) -> Option<Push> {
         has(&self.own, constraint).then(|| self.pushes[constraint])
+    }
+
+    /// Takes over what the impulse of a constraint had summed to, if it touches a vertex of this
+    /// part.
+    pub(crate) fn take_over(&mut self, constraint: usize, push: Push) {
+        if has(&self.own, constraint) {
+            self.pushes[constraint] = push;
+        }
+    }
+
+    /// How far the velocity of a vertex has gone in [`Self::settle`], at most, in m/s. Forgets it.
+    pub(crate) fn take_farthest(&mut self) -> f64 {
+        std::mem::take(&mut self.farthest)
     }
 
     /// Constraints that the next round looks at, ascending.
@@ -149,7 +164,7 @@ impl GraphPart {
     /// Moves the vertices by what constraints have done to them. Appends the constraints at rest
     /// for which they went too far to `woken`: all parts have to wake those.
     pub(crate) fn settle(
-        &self,
+        &mut self,
         graph: &ConstraintGraph,
         motions: &mut [VertexMotion],
         keeping: BookkeepingShare<'_>,
@@ -183,6 +198,7 @@ impl GraphPart {
                     dues,
                     woken,
                 );
+                self.farthest = self.farthest.max(thresholds[at].path);
             }
         }
     }

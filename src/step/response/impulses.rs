@@ -15,6 +15,7 @@ use glam::{DMat3, DVec3};
 pub(crate) use super::constraint::Constraint;
 use super::constraint::{Movers, Outcome, Push, Round, VertexMotion};
 use super::constraint_graph::ConstraintGraph;
+use super::gauss_seidel::Swept;
 use super::graph_part::{GraphPart, share_anew};
 use super::wake_up::{Bookkeeping, GraphShares, refill};
 use crate::team::{Team, parts};
@@ -42,6 +43,13 @@ pub(crate) struct Impulses {
     /// Global numbers of the vertices that are this rank's own.
     owned: Range<usize>,
     graph: ConstraintGraph,
+    /// The numbers of the contacts of layers that have the first constraints; there are others, at
+    /// rest.
+    layers: Vec<u32>,
+    /// How far the velocity of a vertex has gone at most, in m/s.
+    farthest: f64,
+    /// How many vertices have velocities.
+    placed: usize,
     /// Vertices that take part, global numbers, as they first appear in constraints.
     vertices: Vec<u32>,
     /// Their state, in the same order.
@@ -81,6 +89,9 @@ impl Impulses {
         self.owned = owned;
         self.graph.constraints.clear();
         self.graph.slots.clear();
+        self.layers.clear();
+        self.participants.kept.forget_paths();
+        (self.farthest, self.placed) = (0.0, 0);
         for vertex in self.vertices.drain(..) {
             self.slot_of[vertex as usize] = NOWHERE;
         }
@@ -90,36 +101,140 @@ impl Impulses {
     pub(crate) fn extend(&mut self, constraints: impl IntoIterator<Item = Constraint>) {
         let start = self.graph.constraints.len();
         self.graph.constraints.extend(constraints);
-        self.enlist(start);
+        self.enlist_from(start);
     }
 
-    /// Appends a number of constraints that `fill` fills in.
-    pub(crate) fn extend_filled(&mut self, count: usize, fill: impl FnOnce(&mut [Constraint])) {
-        let start = self.graph.constraints.len();
-        self.graph
-            .constraints
-            .resize(start + count, Constraint::BLANK);
-        fill(&mut self.graph.constraints[start..]);
-        self.enlist(start);
+    /// Has a vertex take part; its place among those that do.
+    pub(crate) fn enlist(&mut self, vertex: u32) -> u32 {
+        let at = vertex as usize;
+        if at >= self.slot_of.len() {
+            self.slot_of.resize(at + 1, NOWHERE);
+        }
+        if self.slot_of[at] == NOWHERE {
+            self.slot_of[at] = self.vertices.len() as u32;
+            self.vertices.push(vertex);
+        }
+        self.slot_of[at]
     }
 
     /// Has the vertices of the constraints from that on take part.
-    fn enlist(&mut self, start: usize) {
-        for constraint in &self.graph.constraints[start..] {
+    fn enlist_from(&mut self, start: usize) {
+        for number in start..self.graph.constraints.len() {
+            let constraint = self.graph.constraints[number];
             let mut slots = [0; 4];
             for (slot, &vertex) in slots.iter_mut().zip(constraint.vertices()) {
-                let at = vertex as usize;
-                if at >= self.slot_of.len() {
-                    self.slot_of.resize(at + 1, NOWHERE);
-                }
-                if self.slot_of[at] == NOWHERE {
-                    self.slot_of[at] = self.vertices.len() as u32;
-                    self.vertices.push(vertex);
-                }
-                *slot = self.slot_of[at];
+                *slot = self.enlist(vertex);
             }
             self.graph.slots.push(slots);
         }
+    }
+
+    /// Gives constraints to contacts of layers: to these numbers, ascending, and among them all
+    /// that had some. Their constraints are the first ones. What constraints have pushed and how
+    /// vertices move is kept; all are looked at in the next round. Vertices that did not take part
+    /// are to be [placed](Self::place).
+    pub(crate) fn admit(&mut self, layers: impl IntoIterator<Item = (u32, Constraint)>) {
+        let (had, graph) = (std::mem::take(&mut self.layers), &mut self.graph);
+        let others = graph.constraints.split_off(had.len());
+        let other_slots = graph.slots.split_off(had.len());
+        graph.constraints.clear();
+        graph.slots.clear();
+        for (number, constraint) in layers {
+            self.layers.push(number);
+            self.graph.constraints.push(constraint);
+        }
+        self.enlist_from(0);
+        let new = self.layers.len();
+        self.graph.constraints.extend(others);
+        self.graph.slots.extend(other_slots);
+        // Of each constraint that has pushed, where it was and where it is.
+        let mut at = 0;
+        let mut kept = Vec::new();
+        let before = had.len() + self.graph.constraints.len() - new;
+        for old in 0..before {
+            let push = self.parts.iter().find_map(|part| part.push(old));
+            let Some(push) = push.filter(|push| *push != Push::default()) else {
+                continue;
+            };
+            match had.get(old) {
+                Some(number) => {
+                    at += self.layers[at..].partition_point(|layer| layer < number);
+                    kept.push((at, push));
+                }
+                None => kept.push((old - had.len() + new, push)),
+            }
+        }
+        self.link();
+        for part in &mut self.parts {
+            for &(constraint, push) in &kept {
+                part.take_over(constraint, push);
+            }
+        }
+    }
+
+    /// The number of contacts of layers that have constraints.
+    #[must_use]
+    pub(crate) fn admitted(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// How many of them have numbers less than that.
+    #[must_use]
+    pub(crate) fn admitted_below(&self, number: usize) -> usize {
+        self.layers
+            .partition_point(|&layer| (layer as usize) < number)
+    }
+
+    /// Constraints and vertices, for sweeps.
+    pub(crate) fn swept(&mut self) -> Swept<'_> {
+        Swept {
+            graph: &self.graph,
+            vertices: &self.vertices,
+            motions: &mut self.participants.motions,
+            mobilities: &self.participants.mobilities,
+            paths: &mut self.participants.kept.thresholds,
+            team: &self.team,
+        }
+    }
+
+    /// Takes over what sweeps have pushed.
+    pub(crate) fn take_over(&mut self, pushes: impl Iterator<Item = (u32, Push)>) {
+        for (constraint, push) in pushes {
+            for part in &mut self.parts {
+                part.take_over(constraint as usize, push);
+            }
+        }
+        let paths = self
+            .participants
+            .kept
+            .thresholds
+            .iter()
+            .map(|kept| kept.path);
+        self.farthest = paths.fold(self.farthest, f64::max);
+    }
+
+    /// What constraints have pushed, with their numbers.
+    pub(crate) fn pushes(&self) -> impl Iterator<Item = (u32, Push)> + '_ {
+        (0..self.graph.constraints.len()).filter_map(|constraint| {
+            let push = self.parts.iter().find_map(|part| part.push(constraint));
+            push.map(|push| (constraint as u32, push))
+        })
+    }
+
+    /// How far the velocity of a vertex of the rank's own has gone since constraints were cleared,
+    /// at most, in m/s.
+    #[must_use]
+    pub(crate) fn own_farthest(&self) -> f64 {
+        let own = |&(_, vertex): &(usize, &u32)| self.owned.contains(&(*vertex as usize));
+        let own = self.vertices.iter().enumerate().filter(own);
+        own.map(|(slot, _)| self.participants.kept.path(slot))
+            .fold(0.0, f64::max)
+    }
+
+    /// How far the velocity of a vertex has gone since constraints were cleared, at most, in m/s.
+    #[must_use]
+    pub(crate) fn farthest(&self) -> f64 {
+        self.farthest
     }
 
     /// Forgets all constraints but the first. Their vertices go on taking part.
@@ -128,13 +243,26 @@ impl Impulses {
         self.graph.slots.truncate(constraints);
     }
 
-    /// Begins with the constraints that there are: nothing has pushed, and no vertex moves or can
-    /// be moved.
+    /// Begins with the constraints that there are: nothing has pushed, and no vertex can be moved.
+    /// All vertices are to be [placed](Self::place).
     pub(crate) fn begin(&mut self) {
         let count = self.vertices.len();
         let p = &mut self.participants;
-        refill(&mut p.motions, count, VertexMotion::default());
+        self.placed = p.motions.len().min(self.placed);
+        p.motions.truncate(self.placed);
+        p.motions.iter_mut().for_each(|motion| motion.load = 0.0);
+        p.motions.resize(count, VertexMotion::default());
         refill(&mut p.mobilities, count, DMat3::ZERO);
+        self.link();
+        self.round = Round::default();
+    }
+
+    /// Finds which constraints touch which vertices, and shares them out. Nothing has pushed.
+    fn link(&mut self) {
+        let count = self.vertices.len();
+        let p = &mut self.participants;
+        p.motions.resize(count, VertexMotion::default());
+        p.mobilities.resize(count, DMat3::ZERO);
         self.graph.list_incident(count);
         let owned = &self.owned;
         let owns = |vertex: &u32| owned.contains(&(*vertex as usize));
@@ -150,7 +278,6 @@ impl Impulses {
         let graph = &self.graph;
         self.team
             .run(work, |(part, share)| part.begin(graph, share.clone()));
-        self.round = Round::default();
     }
 
     fn take_shares(&mut self, shares: Vec<Range<usize>>) {
@@ -187,8 +314,15 @@ impl Impulses {
     /// Places a vertex at the start: velocity in m/s, and inverse mass times the projection onto
     /// free directions in 1/kg.
     pub(crate) fn place(&mut self, slot: usize, velocity: DVec3, mobility: DMat3) {
-        self.participants.motions[slot].velocity = velocity;
-        self.participants.mobilities[slot] = mobility;
+        let p = &mut self.participants;
+        if slot < self.placed {
+            // Its owner may have moved it in a last round, of which nobody else has heard.
+            let way = (velocity - p.motions[slot].velocity).length();
+            p.kept.lengthen(slot, way);
+            self.farthest = self.farthest.max(p.kept.path(slot));
+        }
+        p.motions[slot].velocity = velocity;
+        p.mobilities[slot] = mobility;
     }
 
     /// Replaces the mobility (1/kg) of a vertex.
@@ -235,7 +369,13 @@ impl Impulses {
             self.participants
                 .kept
                 .follow(&self.graph, slot, change, heard);
+            self.farthest = self.farthest.max(self.participants.kept.path(slot));
         }
+    }
+
+    /// Notes that all vertices that take part have been placed.
+    pub(crate) fn all_placed(&mut self) {
+        self.placed = self.vertices.len();
     }
 
     /// Finds the constraints that will push first. Loads are right afterwards where the vertex is
@@ -315,12 +455,14 @@ impl Impulses {
             part.look(graph, movers, keeping, &look);
         });
         self.woken.iter_mut().for_each(Vec::clear);
-        let work = self.parts.iter().zip(&mut self.woken);
+        let work = self.parts.iter_mut().zip(&mut self.woken);
         let work = work.zip(parts(&mut p.motions, &self.shares));
         team.run(work.zip(p.kept.cut(shares)), |(own, keeping)| {
             let ((part, woken), motions) = own;
             part.settle(graph, motions, keeping, woken);
         });
+        let gone = self.parts.iter_mut().map(GraphPart::take_farthest);
+        self.farthest = gone.fold(self.farthest, f64::max);
     }
 
     /// Which constraints pushed.

@@ -124,12 +124,15 @@ pub(crate) struct GraphShares<'a> {
 }
 
 impl Bookkeeping {
-    /// Begins with vertices that nothing has happened to, of which the rank owns those.
+    /// Begins with constraints that are not looked at yet, and vertices of which the rank owns
+    /// those. How far their velocities have gone is kept.
     pub(crate) fn begin(&mut self, graph: &ConstraintGraph, owned: impl Iterator<Item = bool>) {
         self.marks.clear();
         self.marks.extend(owned.map(Marks::new));
         let count = self.marks.len();
-        refill(&mut self.thresholds, count, WakeUpThreshold::NONE);
+        let known = self.thresholds.iter_mut();
+        known.for_each(|known| known.threshold = NEVER);
+        self.thresholds.resize(count, WakeUpThreshold::NONE);
         refill(&mut self.dues, graph.incident.len(), NEVER);
         refill(&mut self.sums, count, Sum::default());
     }
@@ -162,6 +165,21 @@ impl Bookkeeping {
     ) {
         let dues = &mut self.dues[graph.listed(slot..slot + 1)];
         self.thresholds[slot].follow(change, graph.constraints_of(slot), dues, woken);
+    }
+
+    /// Has velocities have gone nowhere. Nothing may be due.
+    pub(crate) fn forget_paths(&mut self) {
+        self.thresholds.clear();
+    }
+
+    /// How far the velocity of a vertex has gone, in m/s.
+    pub(crate) fn path(&self, slot: usize) -> f64 {
+        self.thresholds[slot].path
+    }
+
+    /// Has the velocity of a vertex gone so far, in m/s, before anything is due.
+    pub(crate) fn lengthen(&mut self, slot: usize, way: f64) {
+        self.thresholds[slot].path += way;
     }
 
     /// Whether the velocity or load of a vertex changed since changes were last forgotten.

@@ -20,6 +20,17 @@ fn the_state_does_not_depend_on_ranks_with_patches_swept_either() {
 }
 
 #[test]
+fn the_state_of_sweeps_does_not_depend_on_ranks_either() {
+    for response in ["gauss-seidel", "both"] {
+        let contact = format!("[contact]\nresponse = \"{response}\"\n");
+        let text = drape().replace("[contact]\n", &contact);
+        let world = world(&text);
+        assert_eq!(world.scene().contact.response.name(), response);
+        the_state_is_the_same_everywhere(&world);
+    }
+}
+
+#[test]
 fn the_state_of_woven_cloth_in_wind_does_not_depend_on_ranks_either() {
     let membrane = "stretch = [1000, 600]\nshear = 60\ndamping_shear = \"2 ms\"\ndrag_normal = 1.2\n\
                     drag_tangential = 0.1";
@@ -274,13 +285,9 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                         detect(comm, &search, &mut balancer, &mut contacts).unwrap();
                     // Contacts go to all owners of their vertices; the first vertex's counts.
                     let counted = contacts
-                        .all()
+                        .all(geometry.cloth.surface())
                         .filter(|c| ownership.rank_of_vertex(c.vertices[0] as usize) == me);
-                    (
-                        counted.copied().collect::<Vec<_>>(),
-                        report.splits,
-                        report.tasks_in,
-                    )
+                    (counted.collect::<Vec<_>>(), report.splits, report.tasks_in)
                 })
             })
             .unwrap();

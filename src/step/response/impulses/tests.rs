@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::resting::Resting;
 use super::*;
 use crate::collide::contact::{Contact, PairId, PairKind, Separation};
 
@@ -149,6 +150,65 @@ proptest! {
             prop_assert_eq!(bits(&some), bits(&all));
         }
     }
+}
+
+proptest! {
+    /// Whatever the reach at first; each time that a vertex goes far, more constraints are there.
+    #[test]
+    fn contacts_without_constraints_would_have_done_nothing(
+        (constraints, velocities) in crowd(),
+        threads in 1usize..4,
+        reach in prop::sample::select(vec![0.0, 1e-3, 0.05, 0.3, 3.0]),
+    ) {
+        let mut all = begun(&constraints, &velocities, &Team::default());
+        let mut some = Impulses::with_team(&Team::new(threads).unwrap());
+        some.clear(0..velocities.len());
+        some.begin();
+        let spares = constraints.iter().map(|constraint| {
+            constraint.spare_at(constraint.vertices.map(|vertex| velocities[vertex as usize]))
+        });
+        let mut resting = Resting::with(spares, reach);
+        let admit = |some: &mut Impulses, resting: &Resting| {
+            let before = some.vertices().len();
+            let numbers = resting.numbers(0..constraints.len());
+            some.admit(numbers.map(|number| (number, constraints[number as usize])));
+            for slot in before..some.vertices().len() {
+                let velocity = velocities[some.vertices()[slot] as usize];
+                some.place(slot, velocity, DMat3::IDENTITY);
+            }
+        };
+        admit(&mut some, &resting);
+        some.survey();
+        for _ in 0..60 {
+            if resting.is_reached(some.farthest()) {
+                admit(&mut some, &resting);
+            }
+            let (a, b) = (some.round(), all.round());
+            prop_assert_eq!(a.to_bits(), b.to_bits());
+            for (slot, vertex) in some.vertices().iter().enumerate() {
+                let other = all.slot(*vertex).unwrap();
+                prop_assert_eq!(some.velocity(slot), all.velocity(other));
+                prop_assert_eq!(some.load_of(slot).to_bits(), all.load_of(other).to_bits());
+            }
+        }
+        for (slot, &vertex) in all.vertices().iter().enumerate() {
+            let still = all.velocity(slot) == velocities[vertex as usize];
+            prop_assert!(still || some.slot(vertex).is_some());
+        }
+        let pushing = |impulses: &Impulses| impulses.pushing().filter(|pushing| *pushing).count();
+        prop_assert_eq!(pushing(&some), pushing(&all));
+        prop_assert!(some.admitted() <= constraints.len());
+    }
+}
+
+#[test]
+fn contacts_that_stay_far_from_each_other_get_no_constraint() {
+    let mut resting = Resting::with([-0.1, 0.02, 0.5, 80.0], 0.1);
+    assert_eq!(resting.numbers(0..4).collect::<Vec<_>>(), [0, 1]);
+    assert!(!resting.is_reached(0.09));
+    assert_eq!(resting.numbers(0..4).count(), 2);
+    assert!(resting.is_reached(0.3));
+    assert_eq!(resting.numbers(0..4).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
 #[test]
