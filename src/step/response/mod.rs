@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `responding` | the stages of the response |
 //! | `body_response` | bodies: constraints in the solve, friction, a last clamp |
+//! | `vertex_contact` | the contact of one vertex with bodies, by Coulomb's law |
 //! | `corrections` | impulses after the solve, in passes |
 //! | `impulses` | the rounds of one pass |
 //! | `constraint` | one inequality between velocities, and how it is relaxed |
@@ -23,4 +24,5 @@ mod graph_part;
 mod impulses;
 pub(super) mod responding;
 pub(super) mod strain_limit;
+mod vertex_contact;
 mod wake_up;

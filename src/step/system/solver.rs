@@ -84,6 +84,21 @@ impl Solver {
         Ok(outcome)
     }
 
+    /// Solves for the velocity change of the substep once more, with other constraints. It starts
+    /// from the change that was found last. Collective.
+    pub(crate) fn solve_again(
+        &mut self,
+        comm: &mut dyn Comm,
+        at: Context<'_>,
+        system: &LinearSystem,
+        local: &LocalState,
+        tau: f64,
+    ) -> Result<Outcome, StepError> {
+        let (system, tolerance) = (system.view(local), tolerance(at.world, tau));
+        let outcome = (self.cg).solve(comm, &system, &tolerance, &mut self.change);
+        outcome.map_err(|source| unsolved(at, source))
+    }
+
     /// Solves for the change of a further system, from nothing. A residual of `tolerance.absolute`
     /// is always good enough. Collective.
     pub(crate) fn solve_further(
