@@ -23,6 +23,7 @@ mod drum;
 mod dynamics;
 mod elastica;
 mod hanging;
+mod incline;
 mod newton;
 mod orientation;
 mod patch;
