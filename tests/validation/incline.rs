@@ -12,7 +12,6 @@ use weft_runtime::comm::solo::Solo;
 use weftwork::mesh::TriMesh;
 use weftwork::step::{Simulation, World};
 
-use super::curve::Curve;
 use super::rig::{Rig, herringbone, mean};
 
 const ANGLE: f64 = PI / 5.0;
@@ -88,16 +87,19 @@ fn world(sheet: Sheet, slide: Slide, integrator: &str, step: f64) -> World {
     };
     let [vx, vy, vz] = (down * slide.start).to_array();
     let [nx, ny, nz] = normal.to_array();
-    let rig = Rig::new(format!("velocity = [{vx:?}, {vy:?}, {vz:?}]"), sheet.material)
-        .gravity(DVec3::new(0.0, 0.0, -GRAVITY))
-        .step(step)
-        .contact(format!("thickness = {THICKNESS:?}"))
-        .solver(format!("integrator = '{integrator}'").replace('\'', "\""))
-        .rest(format!(
-            "[[body]]\nshape = 'plane'\nsurface = 'analytic'\nnormal = [{nx:?}, {ny:?}, {nz:?}]\n\
+    let rig = Rig::new(
+        format!("velocity = [{vx:?}, {vy:?}, {vz:?}]"),
+        sheet.material,
+    )
+    .gravity(DVec3::new(0.0, 0.0, -GRAVITY))
+    .step(step)
+    .contact(format!("thickness = {THICKNESS:?}"))
+    .solver(format!("integrator = '{integrator}'").replace('\'', "\""))
+    .rest(format!(
+        "[[body]]\nshape = 'plane'\nsurface = 'analytic'\nnormal = [{nx:?}, {ny:?}, {nz:?}]\n\
              friction = {:?}",
-            slide.friction
-        ));
+        slide.friction
+    ));
     let rig = Rig {
         solver: format!("{}\n", rig.solver),
         ..rig
@@ -158,7 +160,11 @@ fn accelerations_and_stop_are_the_papers() {
 #[test]
 fn cloth_that_friction_slows_stops_within_a_step_and_stays() {
     let a = SLOWER.acceleration();
-    for (integrator, step, off) in [("newmark", 1e-3, 2e-6), ("euler", 1e-3, 5e-4), ("bdf2", 1e-3, 5e-4)] {
+    for (integrator, step, off) in [
+        ("newmark", 1e-3, 2e-6),
+        ("euler", 1e-3, 5e-4),
+        ("bdf2", 1e-3, 5e-4),
+    ] {
         for sheet in SHEETS {
             let seen = slide(&world(sheet, SLOWER, integrator, step), 780);
             let stop = (-1.0 / a / step).ceil() as usize;
@@ -184,11 +190,63 @@ fn euler_is_of_first_order() {
         for (step, error) in [4e-3, 2e-3, 1e-3].into_iter().zip(errors) {
             // a h t / 2
             let expected = 0.5 * a * step * 0.4;
-            assert!((error / expected - 1.0).abs() < 0.01, "{sheet:?} {step}: {error:e}");
+            assert!(
+                (error / expected - 1.0).abs() < 0.01,
+                "{sheet:?} {step}: {error:e}"
+            );
         }
     }
 }
 
-pub fn curves() -> Vec<Curve> {
-    Vec::new()
+/// A sheet that comes down on the plane at an angle, with the touch within a step: what it slides before
+/// is free, and friction of the whole impact acts after.
+#[test]
+fn what_arrives_within_a_step_slides_freely_until_it_touches() {
+    let text = |step: f64, height: f64| {
+        format!(
+            "gravity = [0, 0, -{GRAVITY:?}]
+            time = {{ step = {step:?}, end = 1 }}
+            contact = {{ thickness = {THICKNESS:?}, self_collision = false }}
+            solver = {{ integrator = \"newmark\", tolerance = 1e-12 }}
+            [[cloth]]
+            grid = {{ size = 0.02, vertices = 2 }}
+            center = [0, 0, {height:?}]
+            velocity = [2, 0, -1]
+            material = {{ density = 0.15, stretch = 1000, bending = 0, damping_stiffness = \"2 ms\" }}
+            [[body]]
+            shape = \"plane\"
+            surface = \"analytic\"
+            friction = 0.5"
+        )
+    };
+    let step = 1e-3;
+    // Touches after so many steps.
+    for touch in [3.1_f64, 3.5, 3.9] {
+        let t = touch * step;
+        let height = THICKNESS + t + 0.5 * GRAVITY * t * t;
+        let scene = weftwork::scene::Scene::parse(&text(step, height), None, &[]).unwrap();
+        let world = World::build(&scene).unwrap();
+        let mut comm = Solo::new();
+        let mut simulation = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+        for _ in 0..10 {
+            simulation.advance(&mut comm).unwrap();
+        }
+        let after = simulation.time() - t;
+        // The impact takes μ times what it takes of the fall.
+        let speed = 2.0 - 0.5 * (1.0 + GRAVITY * t);
+        let slides = speed - 0.5 * GRAVITY * after;
+        let way = 2.0 * t + speed * after - 0.25 * GRAVITY * after * after;
+        let rest = world.model().rest();
+        for ((x, v), from) in simulation
+            .positions()
+            .iter()
+            .zip(simulation.velocities())
+            .zip(rest)
+        {
+            assert!((v.x - slides).abs() < 1e-9, "{touch}: {} m/s", v.x - slides);
+            let off = x.x - from.x - way;
+            assert!(off.abs() < 5e-6, "{touch}: {off:e} m");
+            assert!(v.z.abs() < 1e-9 && (x.z - THICKNESS).abs() < 1e-12);
+        }
+    }
 }

@@ -27,6 +27,7 @@ mod incline;
 mod newton;
 mod orientation;
 mod patch;
+mod rest;
 mod rest_angles;
 mod rig;
 mod shear;

@@ -270,11 +270,13 @@ impl BodyResponse {
     }
 
     /// Takes what contacts came to at the end of the last turn, and lets friction act at first
-    /// contacts. `velocities` are the new ones.
+    /// contacts. `velocities` are the new ones; `ends` says that another solve finds those at the
+    /// end.
     pub(crate) fn settle(
         &mut self,
         solved: &SolvedTurn<'_>,
         step: &StepContext<'_>,
+        ends: bool,
         velocities: &mut [DVec3],
     ) {
         self.states.fill(VertexState::default());
@@ -286,7 +288,7 @@ impl BodyResponse {
             let i = c.local as usize;
             let before = velocities[i];
             let found = solved.found(i, step.masses[i]);
-            self.states[i] = c.settle(&found, step.tau, &mut velocities[i]);
+            self.states[i] = c.settle(&found, step.tau, ends, &mut velocities[i]);
             let rubbed = velocities[i] - before;
             if rubbed != DVec3::ZERO {
                 // Of what the body pushes, the part that changes the speed of approach.
@@ -352,7 +354,7 @@ impl BodyResponse {
         for c in &self.constraints {
             let i = c.local as usize;
             let found = solved.found(i, step.masses[i]);
-            self.states[i] = c.settle(&found, step.tau, &mut velocities[i]);
+            self.states[i] = c.settle(&found, step.tau, false, &mut velocities[i]);
         }
     }
 
@@ -545,7 +547,7 @@ mod tests {
                 continue;
             }
             velocity[0] = begin[0] + change[0];
-            response.settle(&solved, step, velocity);
+            response.settle(&solved, step, false, velocity);
             break;
         }
     }
@@ -592,7 +594,7 @@ mod tests {
         assert!(response.revise(contacts.iter(), &pulled, lifts, &step, false));
         response.turn();
         assert!(response.constraints().is_empty());
-        response.settle(&pulled, &step, &mut velocity);
+        response.settle(&pulled, &step, false, &mut velocity);
         assert!(response.states()[0].released);
         // Gravity alone does not make it a contact again, but what the solve finds does.
         response.constrain(contacts.iter(), &velocity, &step);

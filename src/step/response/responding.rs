@@ -101,7 +101,8 @@ impl Response {
             *velocity += *change;
         }
         let context = step_context(at, integrator.tau);
-        self.bodies.settle(&solved.turn, &context, velocities);
+        let ends = !integrator.integrator.is_implicit();
+        (self.bodies).settle(&solved.turn, &context, ends, velocities);
         integrator.average(at.substep.dt, &local.x, velocities, self.bodies.jolts());
         let limit = at.world.scene().contact.strain_change;
         let edges = self.edges.as_ref().zip(limit);

@@ -42,6 +42,8 @@ const STICKING_YIELDS: f64 = 0.2;
 const MOST_CHANGES: u8 = 3;
 /// By which share friction may exceed Coulomb's cone, beside what the solve left open.
 const BEYOND_CONE: f64 = 1e-6;
+/// By which share of its limit friction may be another than Coulomb's law wants at the end of turns.
+const WRONG: f64 = 0.1;
 /// The slowest sliding in m/s that has a direction.
 const SLOWEST: f64 = 1e-12;
 /// The slowest creeping in m/s at which friction reaches its limit.
@@ -92,6 +94,8 @@ pub(crate) struct BodyConstraint {
     /// The velocity change in m/s that the normals prescribe.
     lifts: DVec3,
     body_velocity: DVec3,
+    /// The rate in m/s at which its first contact opens.
+    opening: f64,
     /// How many times its change a vertex's velocity changes.
     times: f64,
     mode: Mode,
@@ -234,6 +238,7 @@ impl BodyConstraint {
             tangents,
             lifts,
             body_velocity: first.body_velocity,
+            opening: opening_rate(first, touching.dt),
             times: 1.0,
             mode: Mode::Arrives,
             changes: [0; 2],
@@ -374,7 +379,9 @@ impl BodyConstraint {
         if !state.held {
             return None;
         }
-        let lacks = to - from;
+        // What arrives has lost its speed of approach at the end.
+        let arrives = self.mode == Mode::Arrives;
+        let lacks = if arrives { self.body_velocity } else { to } - from;
         let mut end = Self {
             lifts: (lacks - self.tangents * lacks) / times,
             times,
@@ -387,7 +394,7 @@ impl BodyConstraint {
             _ if state.sticking => Mode::Sticks,
             _ => Mode::Slides,
         };
-        if end.mode == Mode::Arrives {
+        if arrives {
             end.friction = DVec3::ZERO;
         }
         end.move_along(from);
@@ -451,8 +458,9 @@ impl BodyConstraint {
                     }
                     return true;
                 }
+                let wrong = (self.friction - against).length() > WRONG * limit;
                 self.friction = against;
-                false
+                wrong && !last
             }
             Mode::Creeps => {
                 self.creep(limit, speed);
@@ -476,9 +484,38 @@ impl BodyConstraint {
         self.drag = limit / speed.max(SLOWEST_CREEP);
     }
 
+    /// The limit of friction in kg m/s by what bodies push with beside the impact, which changes the
+    /// speed of approach.
+    fn steady_limit(&self, reaction: &Reaction, mass: f64) -> f64 {
+        let mut limit = 0.0;
+        for (normal, push) in self.normals.iter().zip(reaction.pushes) {
+            if let Some(normal) = normal {
+                let impact = mass * self.lifts.dot(normal.along).max(0.0);
+                limit += normal.friction * (push - impact).max(0.0);
+            }
+        }
+        limit
+    }
+
+    /// The share of the step before a vertex that arrives touches the body [Selle et al. 2009, §6].
+    fn before_touch(&self, push: f64, mass: f64) -> f64 {
+        if self.opening < 0.0 {
+            self.opening / (self.opening - push.max(0.0) / mass)
+        } else {
+            0.0
+        }
+    }
+
     /// What the vertex's contact is at the end of the step, of which forces act for `tau` (s).
-    /// Friction at a first contact acts here.
-    pub(super) fn settle(&self, found: &Found, tau: f64, velocity: &mut DVec3) -> VertexState {
+    /// Friction at a first contact acts here; if another solve finds how the vertex `ends`, it moves
+    /// the vertex for the time that the contact lasts.
+    pub(super) fn settle(
+        &self,
+        found: &Found,
+        tau: f64,
+        ends: bool,
+        velocity: &mut DVec3,
+    ) -> VertexState {
         let reaction = self.reaction(found.residual);
         if reaction.pushes.iter().all(|push| *push <= 0.0)
             && reaction.pushes.iter().any(|push| *push < -found.error)
@@ -507,13 +544,26 @@ impl BodyConstraint {
             Mode::Slides | Mode::Creeps => {
                 let speed = sliding.length();
                 if speed > SLOWEST {
-                    state.friction = sliding * (-limit / (speed * tau));
+                    let steady = self.steady_limit(&reaction, found.mass);
+                    state.friction = sliding * (-steady / (speed * tau));
                 }
             }
             Mode::Arrives => {
-                state.sticking = rub(velocity, sliding, self.times * limit / found.mass);
+                let free = *velocity;
+                let mut most = self.times * limit / found.mass;
+                if ends {
+                    // The body takes all speed of approach when it is touched.
+                    let friction = self.normals[0].map_or(0.0, |n| n.friction);
+                    most -= friction * self.opening.min(0.0);
+                }
+                state.sticking = rub(velocity, sliding, most);
+                if ends {
+                    let share = self.before_touch(reaction.pushes[0], found.mass);
+                    *velocity = velocity.lerp(free, share);
+                }
                 if !state.sticking {
-                    state.friction = sliding * (-limit / (sliding.length() * tau));
+                    let steady = self.steady_limit(&reaction, found.mass);
+                    state.friction = sliding * (-steady / (sliding.length() * tau));
                 }
             }
         }
