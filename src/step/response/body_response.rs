@@ -289,14 +289,13 @@ impl BodyResponse {
             let before = velocities[i];
             let found = solved.found(i, step.masses[i]);
             self.states[i] = c.settle(&found, step.tau, ends, &mut velocities[i]);
-            let rubbed = velocities[i] - before;
-            if rubbed != DVec3::ZERO {
-                // Of what the body pushes, the part that changes the speed of approach.
-                let (normal, push) = c.push(found.residual);
-                let impact = (found.mass * c.change.dot(normal) / push).clamp(0.0, 1.0);
+            // What an impact takes is no force that goes on.
+            let change = velocities[i] - before + c.friction_in_solve(&found);
+            if change != DVec3::ZERO {
+                let change = change * c.impact_share(&found);
                 self.jolts.push(Jolt {
                     local: c.local,
-                    change: rubbed * impact,
+                    change,
                 });
             }
         }
@@ -625,7 +624,7 @@ mod tests {
     #[test]
     fn of_two_bodies_the_one_that_pulls_lets_go() {
         let mut response = BodyResponse::new(1);
-        let step = step(&[0.5]);
+        let step = step(&[0.0]);
         let corner = [contact(0, DVec3::Z, TARGET), contact(1, DVec3::X, TARGET)];
         let velocity = [DVec3::new(-1e-3, 0.0, 0.0)];
         response.constrain(corner.iter(), &velocity, &step);

@@ -570,10 +570,24 @@ impl BodyConstraint {
         state
     }
 
-    /// The sum of what bodies push with, along their first normal.
-    pub(super) fn push(&self, residual: DVec3) -> (DVec3, f64) {
-        let normal = self.normals[0].map_or(DVec3::ZERO, |n| n.along);
-        (normal, residual.dot(normal))
+    /// The change of velocity in m/s by friction that was part of the solve, were the vertex alone.
+    pub(super) fn friction_in_solve(&self, found: &Found) -> DVec3 {
+        if self.mode == Mode::Slides {
+            self.friction / found.mass
+        } else {
+            DVec3::ZERO
+        }
+    }
+
+    /// The share of friction that is an impact's: of what bodies push with, the part that changes
+    /// the speed of approach.
+    pub(super) fn impact_share(&self, found: &Found) -> f64 {
+        let reaction = self.reaction(found.residual);
+        if reaction.limit > 0.0 {
+            1.0 - self.steady_limit(&reaction, found.mass) / reaction.limit
+        } else {
+            0.0
+        }
     }
 }
 
