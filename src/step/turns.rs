@@ -1,5 +1,5 @@
-//! The solves of a substep, in turns with the constraints by bodies: a solve tells what bodies would
-//! have to do, and where they cannot do it, other constraints are solved with.
+//! The solves of a substep, in turns with the constraints by bodies: a solve tells what bodies
+//! would have to do, and where they cannot do it, other constraints are solved with.
 //!
 //! Constraints are local to a vertex, but whether there is another turn is not: all ranks solve or
 //! none. They agree on that only in substeps in which some vertex is near a body.

@@ -1,8 +1,8 @@
-//! Cloth on an inclined plane, by Coulomb's law: it slides with `v₀ + (sin φ − μ cos φ) g t`, or stops
-//! and stays.
+//! Cloth on an inclined plane, by Coulomb's law: it slides with `v₀ + (sin φ − μ cos φ) g t`, or
+//! stops and stays.
 //!
-//! Source: Selle et al. 2009, section 6, figures 7 and 8: φ = π/5, g = 9.8 m/s²; μ = 0.6 from rest, and
-//! μ = 0.9 from 1 m/s. (The time of the stop has the other sign there.)
+//! Source: Selle et al. 2009, section 6, figures 7 and 8: φ = π/5, g = 9.8 m/s²; μ = 0.6 from rest,
+//! and μ = 0.9 from 1 m/s. (The time of the stop has the other sign there.)
 
 use std::f64::consts::PI;
 
@@ -198,8 +198,8 @@ fn euler_is_of_first_order() {
     }
 }
 
-/// A sheet that comes down on the plane at an angle, with the touch within a step: what it slides before
-/// is free, and friction of the whole impact acts after.
+/// A sheet comes down on the plane at an angle and touches it within a step: it slides freely until
+/// then, and friction of the whole impact acts after.
 #[test]
 fn what_arrives_within_a_step_slides_freely_until_it_touches() {
     let text = |step: f64, height: f64| {

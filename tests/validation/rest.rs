@@ -1,8 +1,8 @@
 //! Cloth that lies on bodies comes to rest, without any damping, and stays there.
 //!
-//! Where Coulomb's law holds, contacts take energy or none: once it lies, cloth comes to rest as fast as
-//! if what touches were pinned, and then nothing moves. Source: the contact conditions of Signorini and
-//! Coulomb, e.g. Wriggers, Computational Contact Mechanics, chapters 2 and 5.
+//! Where Coulomb's law holds, contacts take energy or none: once it lies, cloth comes to rest as
+//! fast as if what touches were pinned, and then nothing moves. Source: the contact conditions of
+//! Signorini and Coulomb, e.g. Wriggers, Computational Contact Mechanics, chapters 2 and 5.
 
 use glam::DVec3;
 use weft_runtime::ScopeOptions;
@@ -157,8 +157,8 @@ fn cloth_on_bodies_comes_to_rest_with_every_integrator() {
     }
 }
 
-/// Once it lies: impacts push cloth out that has come too close, and stop what arrives along bodies
-/// with its own mass, which may strain it.
+/// Energy may rise a little at impacts, which push out what has come too close, and stop what
+/// arrives along bodies with its own mass. It must not once the cloth lies.
 #[test]
 fn energy_never_rises_while_cloth_comes_to_rest() {
     for surface in ["analytic", "triangles"] {
@@ -193,7 +193,7 @@ fn dies(world: &World, simulation: &mut Simulation<'_>, below: f64) -> usize {
     last
 }
 
-/// Beside cloth whose touching vertices are pinned where they lie.
+/// The comparison is with cloth whose touching vertices are pinned where they lie.
 #[test]
 fn motion_dies_as_fast_as_with_what_touches_pinned() {
     let world = USUAL.world();

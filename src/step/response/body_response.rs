@@ -4,8 +4,9 @@
 //! contact's normal, inside the conjugate gradients [TB06 §3.2]. After a solve the impulses that
 //! constraints needed are compared with what bodies can do, and constraints are revised
 //! (`vertex_contact`) until nothing changes, or a few times ([`TURNS`]): bodies push and never pull
-//! [BW98, §5.3], and friction is within Coulomb's cone. What holds at the end of a step is where the
-//! next one begins. What no solve foresaw is clamped last: no vertex ends a step closer than it may.
+//! [BW98, §5.3], and friction is within Coulomb's cone. What holds at the end of a step is where
+//! the next one begins. What no solve foresaw is clamped last: no vertex ends a step closer than it
+//! may.
 //!
 //! In: the vertex-body contacts of owned vertices, sorted. Everything here is local to a vertex, so
 //! it does not depend on who owns it; whether there is another turn is agreed on by all ranks.
@@ -30,8 +31,8 @@ const SLACK: f64 = 0.1;
 /// A contact that was left out is taken in if it closes by more than this share of its target
 /// within the step.
 const CLOSES: f64 = 1e-6;
-/// By how much a solve may be wrong about the impulse of a constraint, as a multiple of the vertex's
-/// share, by mass, of what it may leave.
+/// By how much a solve may be wrong about the impulse of a constraint, as a multiple of the
+/// vertex's share, by mass, of what it may leave.
 const ERROR: f64 = 10.0;
 
 /// What the contact of one owned vertex with bodies was at the end of the last step.
@@ -223,8 +224,8 @@ impl BodyResponse {
     }
 
     /// Compares what a solve has found with what bodies can do; `moves` is the velocity with which
-    /// an owned vertex would move. Says whether another solve is to find something else; if that is the `last` one, friction is
-    /// chosen so that it surely takes energy.
+    /// an owned vertex would move. Says whether another solve is to find something else; if that is
+    /// the `last` one, friction is chosen so that it surely takes energy.
     pub(crate) fn revise<'c>(
         &mut self,
         contacts: impl Iterator<Item = &'c Contact>,
@@ -302,8 +303,8 @@ impl BodyResponse {
     }
 
     /// Goes on to the second solve of the step, which leads from velocities `from` to those at the
-    /// end, by `times` what it finds. What was held ends along normals with the velocities `to` with
-    /// which it moved (m/s).
+    /// end, by `times` what it finds. What was held ends along normals with the velocities `to`
+    /// with which it moved (m/s).
     pub(crate) fn end(&mut self, from: &[DVec3], to: &[DVec3], times: f64, step: &StepContext<'_>) {
         self.rows.clear();
         let states = &self.states;
@@ -336,8 +337,8 @@ impl BodyResponse {
         changed
     }
 
-    /// Takes what contacts came to at the end of the second solve: `velocities` are those with which
-    /// vertices end.
+    /// Takes what contacts came to at the end of the second solve: `velocities` are those with
+    /// which vertices end.
     pub(crate) fn settle_ends(
         &mut self,
         solved: &SolvedTurn<'_>,

@@ -42,7 +42,8 @@ const STICKING_YIELDS: f64 = 0.2;
 const MOST_CHANGES: u8 = 3;
 /// By which share friction may exceed Coulomb's cone, beside what the solve left open.
 const BEYOND_CONE: f64 = 1e-6;
-/// By which share of its limit friction may be another than Coulomb's law wants at the end of turns.
+/// By which share of its limit friction may be another than Coulomb's law wants at the end of
+/// turns.
 const WRONG: f64 = 0.1;
 /// The slowest sliding in m/s that has a direction.
 const SLOWEST: f64 = 1e-12;
@@ -144,8 +145,9 @@ struct Reaction {
 }
 
 impl BodyConstraint {
-    /// The constraint of a vertex by contacts, of which earlier ones come first; `None` if there are
-    /// no contacts. It was this in the step before, of which forces act for `tau` (s) in this one.
+    /// The constraint of a vertex by contacts, of which earlier ones come first; `None` if there
+    /// are no contacts. It was this in the step before, of which forces act for `tau` (s) in this
+    /// one.
     pub(super) fn new(touching: &Touching<'_>, state: VertexState, tau: f64) -> Option<Self> {
         let mut constraint = Self::of_normals(touching)?;
         constraint.mode = if state.sticking && constraint.rubs() {
@@ -366,8 +368,8 @@ impl BodyConstraint {
         (Some(revised), changed)
     }
 
-    /// The constraint in the second solve of a step, which leads from one velocity to the one at the
-    /// end (m/s), by `times` what it finds; along normals that is the one with which the vertex
+    /// The constraint in the second solve of a step, which leads from one velocity to the one at
+    /// the end (m/s), by `times` what it finds; along normals that is the one with which the vertex
     /// moves. `None` if nothing holds it.
     pub(super) fn at_end(
         &self,
@@ -484,8 +486,8 @@ impl BodyConstraint {
         self.drag = limit / speed.max(SLOWEST_CREEP);
     }
 
-    /// The limit of friction in kg m/s by what bodies push with beside the impact, which changes the
-    /// speed of approach.
+    /// The limit of friction in kg m/s by what bodies push with beside the impact, which changes
+    /// the speed of approach.
     fn steady_limit(&self, reaction: &Reaction, mass: f64) -> f64 {
         let mut limit = 0.0;
         for (normal, push) in self.normals.iter().zip(reaction.pushes) {
@@ -507,8 +509,8 @@ impl BodyConstraint {
     }
 
     /// What the vertex's contact is at the end of the step, of which forces act for `tau` (s).
-    /// Friction at a first contact acts here; if another solve finds how the vertex `ends`, it moves
-    /// the vertex for the time that the contact lasts.
+    /// Friction at a first contact acts here; if another solve finds how the vertex `ends`, it
+    /// moves the vertex for the time that the contact lasts.
     pub(super) fn settle(
         &self,
         found: &Found,
