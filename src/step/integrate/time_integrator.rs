@@ -162,7 +162,7 @@ impl TimeIntegrator {
         self.differences(h).0
     }
 
-    /// τ and b of a substep of length `h` (s).
+    /// The time τ and the factor b of a substep of length `h` (s).
     fn differences(&self, h: f64) -> (f64, f64) {
         match self.integrator {
             Integrator::Euler => (h, 0.0),
