@@ -15,7 +15,9 @@ use std::time::Duration;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use glam::DVec3;
-use weftwork::collide::{Bvh, ClothSurface, Geometry, Kdop18, Snapshot, Target, TestRun, Volumes};
+use weftwork::collide::{
+    Bvh, ClothSurface, Distances, Geometry, Kdop18, Snapshot, Target, TestRun, Volumes,
+};
 
 #[path = "common/timing.rs"]
 mod timing;
@@ -36,6 +38,7 @@ struct Sheet {
     x: Vec<DVec3>,
     v: Vec<DVec3>,
     cloth: ClothSurface,
+    distances: Distances,
 }
 
 impl Sheet {
@@ -77,6 +80,7 @@ impl Sheet {
             triangles,
             rest,
             cloth,
+            distances: Distances::alike(0.004, 0.1, 0),
         }
     }
 
@@ -91,7 +95,7 @@ impl Sheet {
             bodies: &[],
             body_motions: &[],
             thickness: 0.004,
-            reach: 0.0044,
+            distances: &self.distances,
             self_collision: true,
         };
         Snapshot::new(&geometry, volumes, &self.x, &self.v, 0.0, 0.001)

@@ -45,8 +45,8 @@ use weftwork::collide::bodies::BodySurface;
 use weftwork::collide::candidates::{self, Tree};
 use weftwork::collide::contact::PairKind;
 use weftwork::collide::{
-    BodyMotion, Bvh, ClothSurface, Collider, Contact, Geometry, Kdop, Kdop18, Snapshot, TestRun,
-    Volumes,
+    BodyMotion, Bvh, ClothSurface, Collider, Contact, Distances, Geometry, Kdop, Kdop18, Snapshot,
+    TestRun, Volumes,
 };
 use weftwork::mesh::TriMesh;
 
@@ -87,6 +87,9 @@ struct Scene {
     still: Vec<DVec3>,
     motion: Vec<DVec3>,
     h: f64,
+    /// Contacts within the thickness, and of volumes that touch.
+    near: Distances,
+    touching: Distances,
     surface: ClothSurface,
     culled: ClothSurface,
     body: Vec<Collider>,
@@ -110,9 +113,15 @@ impl Scene {
             still: vec![DVec3::ZERO; crumpled.x.len()],
             motion: motion.map(|(x, end)| end - x).collect(),
             h,
+            near: Distances::alike(h, 0.0, 0),
+            touching: Distances::alike(0.0, 0.0, 1),
             culled: surface.clone().with_culling(h),
             surface,
-            body: vec![Collider::Triangles(Box::new(BodySurface::new(&ball, 0.0)))],
+            body: vec![Collider::Triangles(Box::new(BodySurface::new(
+                &ball,
+                0.0,
+                &[],
+            )))],
             motions: [BodyMotion::constant(DVec3::ZERO)],
             crumpled,
             draped,
@@ -125,14 +134,14 @@ impl Scene {
         &'a self,
         cloth: &'a ClothSurface,
         volumes: &'a mut Volumes,
-        (v, reach): (&'a [DVec3], f64),
+        (v, reach): (&'a [DVec3], &'a Distances),
     ) -> Snapshot<'a> {
         let geometry = Geometry {
             cloth,
             bodies: &[],
             body_motions: &[],
-            thickness: reach,
-            reach,
+            thickness: reach.least(),
+            distances: reach,
             self_collision: true,
         };
         Snapshot::new(&geometry, volumes, &self.crumpled.x, v, 0.0, 1.0)
@@ -145,7 +154,7 @@ impl Scene {
             bodies: &self.body,
             body_motions: &self.motions,
             thickness: 0.0,
-            reach: 0.0,
+            distances: &self.touching,
             self_collision: false,
         };
         Snapshot::new(&geometry, volumes, &self.draped.x, &self.still, 0.0, 1.0)
@@ -181,9 +190,12 @@ impl Scene {
         let mut note = |what: &str, time: Duration, count: u64| {
             keep(figures, what, "ours", (1e3 * time.as_secs_f64(), count));
         };
-        let still = (&self.still[..], 0.0);
+        let still = (&self.still[..], &self.touching);
         let mut volumes = Volumes::default();
-        for (name, motion) in [("refit", still), ("refit-moving", (&self.motion[..], 0.0))] {
+        for (name, motion) in [
+            ("refit", still),
+            ("refit-moving", (&self.motion[..], &self.touching)),
+        ] {
             let mut nodes = 0;
             let refit = settled(runs, || {
                 nodes = candidates::refit(&self.crumpled(&self.surface, &mut volumes, motion));
@@ -203,7 +215,7 @@ impl Scene {
         ] {
             let mut best = Duration::MAX;
             for _ in 0..runs {
-                let snapshot = self.crumpled(cloth, &mut volumes, (&self.still, self.h));
+                let snapshot = self.crumpled(cloth, &mut volumes, (&self.still, &self.near));
                 candidates::refit(&snapshot);
                 best = best.min(timing::best(1, || (pairs, tests) = counted(&snapshot)));
             }
@@ -213,7 +225,8 @@ impl Scene {
 
         let mut found: Vec<(PairKind, u32, u32)> = Vec::new();
         let time = settled(runs, || {
-            let snapshot = self.crumpled(&self.surface, &mut volumes, (&self.motion, 0.0));
+            let snapshot =
+                self.crumpled(&self.surface, &mut volumes, (&self.motion, &self.touching));
             found.clear();
             candidates::feature_pairs(&snapshot, |kind, a, b| found.push((kind, a, b)));
         });
@@ -222,7 +235,7 @@ impl Scene {
         let mut close = Vec::new();
         let time = settled(runs, || {
             close.clear();
-            let near = (&self.still[..], self.h);
+            let near = (&self.still[..], &self.near);
             contacts(&self.crumpled(&self.culled, &mut volumes, near), &mut close);
         });
         note("contacts", time, close.len() as u64);
@@ -289,7 +302,7 @@ impl Scene {
             return wrong;
         };
         let mut volumes = Volumes::default();
-        let snapshot = self.crumpled(&self.surface, &mut volumes, (&self.motion, 0.0));
+        let snapshot = self.crumpled(&self.surface, &mut volumes, (&self.motion, &self.touching));
         let mut ours = Vec::new();
         candidates::feature_pairs(&snapshot, |kind, a, b| ours.push((kind, a, b)));
         ours.sort_unstable();

@@ -27,11 +27,12 @@ Examples:
   weft check my-scene.toml
   weft compare runs/floor runs/floor-on-16-ranks
   weft audit runs/floor
+  weft certify scenes/certified/clash.toml
   weft study scenes/drape-floor.toml --ranks 1..64 --set partition.patches=64 --out runs/floor-study
   weft report runs/floor runs/floor-on-16-ranks --out both.html
 
 Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files,
-6 compare found a difference, 101 internal, 134 out of memory or stack, 128 + n signal n ended it, or stopped a study."
+6 compare found a difference, 7 certify refused a run, 101 internal, 134 out of memory or stack, 128 + n signal n ended it, or stopped a study."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -61,8 +62,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "METRES", value_parser = parse_tolerance)]
         tolerance: Option<f64>,
     },
-    /// Looks in the frames of a run for cloth that crosses itself, and writes what does beside
-    /// them.
+    /// Looks in the frames of a run for cloth that crosses itself or bodies, and writes what does
+    /// beside them.
     Audit {
         /// Directory of the run.
         run: PathBuf,
@@ -70,6 +71,9 @@ pub(crate) enum Command {
         #[arg(long)]
         strict: bool,
     },
+    /// Runs a scene and has all its states, and the ways between them, judged exactly: whether
+    /// cloth crosses itself or bodies made of triangles.
+    Certify(CertifyArguments),
     /// Says what runs cost, and which phase, patch and policy to look at; writes a page with
     /// pictures of it.
     Report(ReportArguments),
@@ -188,6 +192,39 @@ pub(crate) struct StudyArguments {
 }
 
 #[derive(clap::Args)]
+pub(crate) struct CertifyArguments {
+    /// The scene file, the name of a scene that is part of the program (`weft scenes`), or a
+    /// directory into which states were recorded (--keep).
+    pub(crate) scene: PathBuf,
+    /// Number of ranks, each a thread.
+    #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) ranks: usize,
+    /// Workers per rank.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: u16,
+    /// Takes so many steps instead of running to the scene's end.
+    #[arg(long, conflicts_with = "until")]
+    pub(crate) steps: Option<u64>,
+    /// Runs to this time instead of the scene's end, in seconds or with a unit, as in "1/480 s".
+    #[arg(long, value_name = "TIME", value_parser = parse_until)]
+    pub(crate) until: Option<f64>,
+    /// Overrides a key of the scene, as in `time.step=2ms`. Unless it is `contact.certify`, steps
+    /// are certified, whatever the scene says.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+    pub(crate) overrides: Vec<(String, String)>,
+    /// Leaves out the second run, without certification, which must end with the same state if
+    /// nothing was cut.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Records the states into this directory too, to be judged again.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Prints the outcome as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args)]
 pub(crate) struct ReportArguments {
     /// Directories of runs; several are told side by side.
     #[arg(required = true, value_name = "DIR")]
@@ -273,8 +310,8 @@ pub(crate) struct RunArguments {
     /// record.weftrec, for `weft study`. Wants one rank.
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true)]
     pub(crate) record: Option<Option<TraceSteps>>,
-    /// Looks in every frame for cloth that crosses itself, and writes what does beside it; with
-    /// =strict a crossing is a failure (exit code 4).
+    /// Looks in every frame for cloth that crosses itself or bodies, and writes what does beside
+    /// it; with =strict a crossing is a failure (exit code 4).
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "count")]
     pub(crate) audit: Option<AuditChoice>,
     /// Overrides a key of the scene, as in `time.step=2ms`.

@@ -172,7 +172,7 @@ pub(crate) fn load(path: &Path, overrides: &[(String, String)]) -> Result<Scene,
     for cloth in &scene.cloths {
         let mesh = build_cloth(cloth).map_err(|e| invalid(e.to_string()))?;
         if scene.contact.self_collision {
-            check_spacing(&mesh, scene.contact.thickness)
+            check_spacing(&mesh, scene.thickness(cloth.thickness))
                 .map_err(|e| invalid(format!("cloth `{}`: {e}", cloth.name)))?;
         }
     }

@@ -1,6 +1,7 @@
 //! Cloth on distributed memory.
 
 pub mod build_identity;
+pub mod certify;
 pub mod collide;
 pub mod diagnostics;
 mod disjoint_sets;

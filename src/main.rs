@@ -1,5 +1,6 @@
 //! The `weft` command: reads the command line, runs, says how it went.
 
+mod certify_command;
 mod cli;
 mod commands;
 mod launcher;
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         } => write_linear_system(&scene, state.as_deref(), &out, &overrides),
         Command::Study(arguments) => study_command::study(&arguments),
         Command::Scenes { folder } => list_scenes(folder.as_deref()),
+        Command::Certify(arguments) => certify_command::certify_scene(&arguments),
         Command::Audit { run, strict } => audit_run(&run, strict),
         Command::Compare { a, b, tolerance } => compare_runs(&a, &b, tolerance),
     };

@@ -18,6 +18,7 @@ use crate::collide::bodies::body_motion::Pose;
 use crate::collide::bodies::collider::{Analytic, BodySurface};
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::tree::{Bvh, Node};
+use crate::collide::narrow::closest::on_triangle;
 use crate::collide::surface::Surface;
 
 /// An edge (its two vertices) and a triangle (its number) that cross.
@@ -47,8 +48,17 @@ pub enum Audited<'a> {
 pub enum Met {
     /// Pairs of the cloth, which is the first, and of the triangles of the body.
     Crossing(Between),
-    /// Vertices of the cloth inside a body that has no triangles, ascending.
-    Inside(Vec<u32>),
+    /// The parts of the cloth inside a body that has no triangles.
+    Inside(Inside),
+}
+
+/// The parts of cloth that are inside a body without triangles.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inside {
+    /// Vertices, ascending.
+    pub vertices: Vec<u32>,
+    /// Triangles that cut a ball between vertices that are all outside, ascending.
+    pub faces: Vec<u32>,
 }
 
 impl Audited<'_> {
@@ -58,9 +68,24 @@ impl Audited<'_> {
         match self {
             Self::Triangles(skin) => Met::Crossing(cloth.crossings_with(skin)),
             Self::Formula(formula, pose) => {
+                let is_inside = |x: DVec3| formula.distance(pose.undo(x)).0 < 0.0;
                 let vertices = (0..).zip(cloth.positions());
-                let inside = vertices.filter(|(_, x)| formula.distance(pose.undo(**x)).0 < 0.0);
-                Met::Inside(inside.map(|(vertex, _)| vertex).collect())
+                let inside = vertices.filter(|(_, x)| is_inside(**x));
+                let vertices = inside.map(|(vertex, _)| vertex).collect();
+                let Analytic::Sphere { center, .. } = formula else {
+                    let faces = Vec::new();
+                    return Met::Inside(Inside { vertices, faces });
+                };
+                let center = pose.apply(*center);
+                let cuts = |t: &[u32; 3]| {
+                    let [a, b, c] = t.map(|v| cloth.positions()[v as usize]);
+                    let w = on_triangle(center, a, b, c);
+                    let nearest = a * w[0] + b * w[1] + c * w[2];
+                    is_inside(nearest) && ![a, b, c].into_iter().any(is_inside)
+                };
+                let faces = (0..).zip(cloth.triangles()).filter(|(_, t)| cuts(t));
+                let faces = faces.map(|(face, _)| face).collect();
+                Met::Inside(Inside { vertices, faces })
             }
         }
     }
@@ -108,9 +133,10 @@ impl Part {
         self.mark(found, found);
     }
 
-    /// Adds vertices.
-    pub fn mark_vertices(&mut self, vertices: &[u32]) {
-        self.vertices.extend(vertices);
+    /// Adds what is inside a body.
+    pub fn mark_inside(&mut self, inside: &Inside) {
+        self.vertices.extend(&inside.vertices);
+        self.crossed.extend(&inside.faces);
     }
 
     fn mark(&mut self, edges: &[Crossing], crossed: &[Crossing]) {
@@ -424,7 +450,7 @@ mod tests {
             let mut sheet = grid([0.3, 0.3], [9, 9], DVec3::ZERO, DVec3::ZERO).unwrap();
             sheet.transform(1.0, DVec3::new(tilt, 0.2, 0.1), DVec3::Z * height);
             let ball = icosphere(DVec3::ZERO, 0.1, 0.05).unwrap();
-            let body = BodySurface::new(&ball, 0.006);
+            let body = BodySurface::new(&ball, 0.006, &[]);
             let pose = BodyMotion::constant(DVec3::new(0.01, 0.02, -0.03)).at(time);
             let moved = TriMesh {
                 positions: ball.positions.iter().map(|&p| pose.apply(p)).collect(),

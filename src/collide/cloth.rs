@@ -161,6 +161,11 @@ impl ClothSurface {
         &self.rest
     }
 
+    /// The lowest vertex of the connected component that a vertex belongs to.
+    pub(crate) fn component(&self, vertex: u32) -> u32 {
+        self.component[vertex as usize]
+    }
+
     /// Whether two vertices belong to one connected component: only then their distance at rest
     /// means anything.
     #[must_use]

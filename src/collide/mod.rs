@@ -23,6 +23,7 @@ mod bvh;
 pub mod certify;
 mod cloth;
 mod cull;
+mod distances;
 mod narrow;
 mod query;
 mod surface;
@@ -36,10 +37,12 @@ pub use bvh::kdop::{Kdop, Kdop18};
 pub use bvh::tree::{Bvh, Node};
 pub use cloth::ClothSurface;
 pub(crate) use cull::charts::TileWork;
+pub use distances::Distances;
 pub use narrow::ccd;
 pub use narrow::contact::{self, Contact};
 pub use query::brute_force::brute_force;
 pub use query::candidates;
+pub(crate) use query::findings::{Candidate, Findings};
 pub(crate) use query::prepare::subtrees;
 pub use query::snapshot::{Geometry, Snapshot};
 pub use query::targets::Target;
@@ -49,4 +52,4 @@ pub use query::volumes::Volumes;
 pub use surface::Surface;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

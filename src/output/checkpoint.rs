@@ -102,6 +102,9 @@ pub struct Header {
     /// [`Past::length`] in s; in layout 6 only.
     #[serde(default)]
     pub past_s: Option<f64>,
+    /// [`SavedState::squeezed`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub squeezed: Vec<[u32; 2]>,
 }
 
 impl Header {
@@ -141,6 +144,7 @@ impl Checkpoint {
         if !(self.state.is_of(vertices as usize)
             && self.state.step == self.header.step
             && self.state.substep == self.header.substep
+            && self.state.squeezed == self.header.squeezed
             && past.map(|past| past.length) == self.header.past_s)
         {
             let what = "the state is not of the header's vertices and step";
@@ -304,6 +308,7 @@ impl Checkpoint {
             contacts: contacts.ok_or_else(|| damaged("it has unknown contacts".to_owned()))?,
             substep: header.substep,
             past,
+            squeezed: header.squeezed.clone(),
         };
         let [last, before] = &state.changes;
         let numbers = [&state.positions, &state.velocities, last, before, &friction];
@@ -491,6 +496,7 @@ mod tests {
                 beyond_limit: Some(0.0),
                 substep: [2, 1],
                 past_s: None,
+                squeezed: vec![[1, 0]],
             },
             state: SavedState {
                 step,
@@ -500,6 +506,7 @@ mod tests {
                 contacts: vec![contact(5), contact(2)],
                 substep: [2, 1],
                 past: None,
+                squeezed: vec![[1, 0]],
             },
         }
     }

@@ -4,7 +4,7 @@
 //! A body is judged by what cloth collides with. One made of triangles is where it is in the frame,
 //! to the bit, and edges of cloth that pass through its triangles, or its edges through those of
 //! cloth, are crossings. One given by a formula has no triangles: of it the vertices of cloth are
-//! counted that are inside.
+//! counted that are inside, and of a ball the faces that cut it between vertices outside.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,6 +56,9 @@ pub struct CrossedBody {
     pub pairs: u64,
     /// Vertices of cloth inside a body that has no triangles.
     pub inside: u64,
+    /// Faces of cloth that cut such a ball between vertices outside.
+    #[serde(default)]
+    pub faces: u64,
 }
 
 /// A frame as it is audited.
@@ -84,10 +87,11 @@ impl CrossingFrame {
         self.bodies.iter().map(|body| body.pairs).sum()
     }
 
-    /// Vertices inside bodies without triangles.
+    /// Vertices inside bodies without triangles, and faces that cut these.
     #[must_use]
     pub fn inside(&self) -> u64 {
-        self.bodies.iter().map(|body| body.inside).sum()
+        let inside = self.bodies.iter().map(|body| body.inside + body.faces);
+        inside.sum()
     }
 
     /// What it is judged by among others.
@@ -106,6 +110,7 @@ impl std::fmt::Display for CrossingFrame {
             name,
             pairs,
             inside,
+            faces,
         } in &self.bodies
         {
             if *pairs > 0 {
@@ -113,6 +118,9 @@ impl std::fmt::Display for CrossingFrame {
             }
             if *inside > 0 {
                 parts.push(format!("{inside} vertices inside body `{name}`"));
+            }
+            if *faces > 0 {
+                parts.push(format!("{faces} faces that cut body `{name}`"));
             }
         }
         write!(f, "{}", parts.join(", "))
@@ -132,21 +140,22 @@ impl AuditedFrame<'_> {
     fn record(&self, found: &Found) -> Option<CrossingFrame> {
         let bodies = self.bodies.iter().flatten().zip(&found.bodies);
         let crossed = bodies.map(|((name, _), met)| {
-            let (pairs, inside) = match met {
-                Met::Crossing(between) => (between.pairs(), 0),
-                Met::Inside(vertices) => (0, vertices.len()),
+            let (pairs, inside, faces) = match met {
+                Met::Crossing(between) => (between.pairs(), 0, 0),
+                Met::Inside(inside) => (0, inside.vertices.len(), inside.faces.len()),
             };
             CrossedBody {
                 name: (*name).to_owned(),
                 pairs: pairs as u64,
                 inside: inside as u64,
+                faces: faces as u64,
             }
         });
         let frame = CrossingFrame {
             step: self.step,
             pairs: found.own.len() as u64,
             bodies: crossed
-                .filter(|body| body.pairs + body.inside > 0)
+                .filter(|body| body.pairs + body.inside + body.faces > 0)
                 .collect(),
             file: file_of(self.step),
         };
@@ -160,7 +169,7 @@ impl AuditedFrame<'_> {
         for met in &found.bodies {
             match met {
                 Met::Crossing(between) => between.mark_first(&mut with_bodies),
-                Met::Inside(vertices) => with_bodies.mark_vertices(vertices),
+                Met::Inside(inside) => with_bodies.mark_inside(inside),
             }
         }
         let mut rows = Rows::default();
@@ -286,8 +295,8 @@ impl FrameAudit {
 
     /// Looks at all frames in a run's directory. Nothing is written unless all of them can be read.
     ///
-    /// # Errors
-    /// [`OutputError::NothingToResume`] if it is no run's; as [`RunRecord::read`], [`read_triangles`] and [`Self::look`].
+    /// # Errors [`OutputError::NothingToResume`] if it is no run's; as [`RunRecord::read`],
+    /// [`read_triangles`] and [`Self::look`].
     pub fn of_run(directory: &Path) -> Result<Self, OutputError> {
         let run = RunDirectory::reopen(directory)?;
         let mut frames = Frames::open(&run)?;
@@ -446,7 +455,7 @@ impl<'r> Frames<'r> {
             let path = self.run.file(&file);
             let mesh = read_triangles(&path)?;
             let surface =
-                (self.surfaces.entry(index)).or_insert_with(|| BodySurface::new(&mesh, 0.0));
+                (self.surfaces.entry(index)).or_insert_with(|| BodySurface::new(&mesh, 0.0, &[]));
             if !surface.is_of(&mesh.triangles) {
                 return Err(OutputError::Malformed {
                     path,
@@ -468,6 +477,7 @@ mod tests {
 
     use super::super::read_integers;
     use super::*;
+    use crate::collide::BodyMotion;
     use crate::collide::bodies::Analytic;
 
     /// Two triangles, of which a needle goes through one, and one far away.
@@ -543,6 +553,34 @@ mod tests {
         assert!(!old.exists());
         let said = "2 crossing pairs in 1 of 2 frames, most after step 3";
         assert!(audit.to_string().contains(said), "{audit}");
+    }
+
+    /// A ball that moves up to a sheet whose vertices it does not touch is told of once the face
+    /// cuts it.
+    #[test]
+    fn faces_that_cut_a_ball_are_counted() {
+        let sheet = [DVec3::ZERO, 3.0 * DVec3::X, 3.0 * DVec3::Y];
+        let triangles = [[0, 1, 2]];
+        for (z, cut, inside) in [(-0.6, 0, 0), (-0.4, 1, 0), (0.4, 1, 0)] {
+            let ball = Analytic::Sphere {
+                center: DVec3::ONE.with_z(z - 1.0),
+                radius: 0.5,
+            };
+            let motion = BodyMotion::constant(DVec3::Z);
+            let frame = AuditedFrame {
+                step: 3,
+                cloth: Skin::new(&sheet, &triangles),
+                bodies: Some(vec![("ball", Audited::Formula(ball, motion.at(1.0)))]),
+            };
+            let found = frame.find();
+            let record = frame.record(&found);
+            assert_eq!(record.is_some(), cut > 0, "{z}");
+            let Some(record) = record else { continue };
+            let CrossedBody { faces, pairs, .. } = record.bodies[0];
+            assert_eq!((faces, pairs, record.bodies[0].inside), (cut, 0, inside));
+            assert_eq!(record.inside(), 1);
+            assert_eq!(record.to_string(), "1 faces that cut body `ball`");
+        }
     }
 
     /// A body of triangles that moves into the cloth, one at rest beside it, and one with a formula

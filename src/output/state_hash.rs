@@ -27,13 +27,15 @@ pub struct StateHash(pub u64);
 ///
 /// `positions` in m, `velocities` in m/s and `friction` of bodies in N, all in **global original
 /// vertex order**. Hashed are, as little-endian 64-bit words: step, number of positions, their
-/// coordinates, number of velocities, theirs; and likewise friction if there is any.
+/// coordinates, number of velocities, theirs; likewise friction if there is any; then, if there
+/// are any, the number of squeezed vertices and for each its number and that of the body.
 #[must_use]
 pub fn state_hash(
     step: u64,
     positions: &[DVec3],
     velocities: &[DVec3],
     friction: &[DVec3],
+    squeezed: &[[u32; 2]],
 ) -> StateHash {
     let mut hasher = Sha256::new();
     hasher.update(b"weft state 1\n");
@@ -46,6 +48,12 @@ pub fn state_hash(
             for coordinate in vector.to_array() {
                 hasher.update(coordinate.to_bits().to_le_bytes());
             }
+        }
+    }
+    if !squeezed.is_empty() {
+        hasher.update((squeezed.len() as u64).to_le_bytes());
+        for number in squeezed.as_flattened() {
+            hasher.update(u64::from(*number).to_le_bytes());
         }
     }
     let digest = hasher.finalize();
@@ -101,6 +109,7 @@ mod tests {
             &[DVec3::new(x, 2.0, 3.0), DVec3::ONE],
             &[DVec3::new(v, 0.0, 0.0); 2],
             &[DVec3::ZERO; 2],
+            &[],
         )
     }
 
@@ -117,15 +126,17 @@ mod tests {
         assert_ne!(reference, hash(f64::from_bits(1.0f64.to_bits() + 1), 0.0));
         assert_ne!(reference, hash(1.0, -0.0));
         let p = [DVec3::X, DVec3::Y];
-        assert_ne!(state_hash(1, &p, &[], &[]), state_hash(2, &p, &[], &[]));
-        assert_ne!(state_hash(1, &p, &[], &[]), state_hash(1, &[], &p, &[]));
+        let reference = state_hash(1, &p, &[], &[], &[]);
         let turned = [p[1], p[0]];
+        assert_ne!(reference, state_hash(2, &p, &[], &[], &[]));
+        assert_ne!(reference, state_hash(1, &p, &[], &[], &[[0, 1]]));
+        assert_ne!(reference, state_hash(1, &[], &p, &[], &[]));
+        assert_ne!(reference, state_hash(1, &turned, &[], &[], &[]));
+        assert_ne!(reference, state_hash(1, &p, &[], &p, &[]));
         assert_ne!(
-            state_hash(1, &p, &[], &[]),
-            state_hash(1, &turned, &[], &[])
+            state_hash(1, &p, &[], &turned, &[]),
+            state_hash(1, &p, &[], &p, &[])
         );
-        assert_ne!(state_hash(1, &p, &[], &[]), state_hash(1, &p, &[], &p));
-        assert_ne!(state_hash(1, &p, &[], &turned), state_hash(1, &p, &[], &p));
     }
 
     #[test]

@@ -241,7 +241,7 @@ fn pins_move(scene: &Scene) -> bool {
 fn warnings(world: &World, last: &Last) -> Vec<String> {
     let scene = world.scene();
     let mut warnings = Vec::new();
-    let thickness = scene.contact.thickness;
+    let thickness = world.distances().least_from_bodies();
     if last.deepest > thickness {
         warnings.push(format!(
             "a vertex was {:.2} mm inside a body, deeper than the contact thickness of {:.2} mm: take a \

@@ -17,7 +17,7 @@ use crate::output::{
     AuditedFrame, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter,
     OutputError, Picture, PolyData, Progress, RunDirectory, Values, state_hash,
 };
-use crate::step::{Breach, SavedState, Simulation, StepReport, World};
+use crate::step::{Breach, Ledger, SavedState, Simulation, StepReport, World};
 
 /// A frame is due at a step that is no more than this before its time, in s.
 const SAME_TIME: f64 = 1e-9;
@@ -176,6 +176,7 @@ impl<'w> Writer<'w> {
             beyond_limit: Some(self.beyond_limit),
             substep: state.substep,
             past_s: state.past.as_ref().map(|past| past.length),
+            squeezed: state.squeezed.clone(),
         };
         Checkpoint { header, state }.write(&self.directory)?;
         Ok(())
@@ -284,7 +285,7 @@ impl<'w> Writer<'w> {
         let friction: Vec<DVec3> = contacts.iter().map(|contact| contact.friction).collect();
         Last {
             history: self.history.mark(),
-            hash: state_hash(simulation.step(), &x, &v, &friction),
+            hash: state_hash(simulation.step(), &x, &v, &friction, &simulation.squeezed()),
             steps: simulation.step(),
             crossings: Skin::new(&x, &self.triangles).crossings().len(),
             pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),
@@ -330,6 +331,11 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
             .fold(0.0, f64::max)
     };
     let first = &ranks[0].report;
+    // In the order of patches, whichever rank has them.
+    let mut ledger = Ledger::default();
+    let of_patches = ranks.iter().flat_map(|rank| &rank.report.ledger);
+    of_patches.for_each(|sums| ledger.add_vertices(sums));
+    let rest = ledger.rest();
     HistoryRow {
         step: seen.step,
         time_s: seen.time_s,
@@ -362,5 +368,36 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         rough: first.rough,
         hits: first.certified.hits,
         cut: first.certified.cut,
+        zones: first.certified.zones,
+        squeezed: first.certified.squeezed,
+        lagging: first.certified.lagging,
+        momentum_x_Ns: ledger.momentum.x,
+        momentum_y_Ns: ledger.momentum.y,
+        momentum_z_Ns: ledger.momentum.z,
+        gravity_x_Ns: ledger.gravity.momentum.x,
+        gravity_y_Ns: ledger.gravity.momentum.y,
+        gravity_z_Ns: ledger.gravity.momentum.z,
+        pins_x_Ns: ledger.pins.momentum.x,
+        pins_y_Ns: ledger.pins.momentum.y,
+        pins_z_Ns: ledger.pins.momentum.z,
+        bodies_x_Ns: ledger.bodies.momentum.x,
+        bodies_y_Ns: ledger.bodies.momentum.y,
+        bodies_z_Ns: ledger.bodies.momentum.z,
+        contact_x_Ns: ledger.contact.momentum.x,
+        contact_y_Ns: ledger.contact.momentum.y,
+        contact_z_Ns: ledger.contact.momentum.z,
+        cut_x_Ns: ledger.cut.momentum.x,
+        cut_y_Ns: ledger.cut.momentum.y,
+        cut_z_Ns: ledger.cut.momentum.z,
+        rest_x_Ns: rest.momentum.x,
+        rest_y_Ns: rest.momentum.y,
+        rest_z_Ns: rest.momentum.z,
+        gravity_J: ledger.gravity.energy,
+        pins_J: ledger.pins.energy,
+        bodies_J: ledger.bodies.energy,
+        contact_J: ledger.contact.energy,
+        cut_J: ledger.cut.energy,
+        rest_J: rest.energy,
+        cut_share: ledger.cut_share(),
     }
 }

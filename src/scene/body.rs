@@ -79,6 +79,7 @@ pub(super) struct BodyKeys {
     translation: DVec3,
     made_of: MadeOf,
     edge: Option<f64>,
+    thickness: Option<f64>,
     friction: f64,
     velocity: Option<DVec3>,
 }
@@ -103,6 +104,7 @@ impl Default for BodyKeys {
             translation: DVec3::ZERO,
             made_of: MadeOf::Triangles,
             edge: None,
+            thickness: None,
             friction: defaults::BODY_FRICTION,
             velocity: None,
         }
@@ -311,13 +313,25 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
     .unset("radius / 8, extent / 32, longest side / 8")
     .only("all but `\"mesh\"`", |body| !body.is(&[Kind::Mesh])),
     Key::new(
+        "thickness",
+        &Of {
+            form: Amount(Dimension::LENGTH, Range::Positive),
+            get: |body| body.thickness,
+            set: |body, thickness| body.thickness = Some(thickness),
+        },
+        "Its thickness in contact: cloth keeps half of it and half of its own as its \
+         [distance](#thickness-and-friction-of-pairs).",
+    )
+    .unset("`contact.thickness`"),
+    Key::new(
         "friction",
         &Of {
             form: Amount(Dimension::NUMBER, Range::NonNegative),
             get: |body| Some(body.friction),
             set: |body, friction| body.friction = friction,
         },
-        "Coulomb's coefficient of its friction with cloth.",
+        "Coulomb's coefficient of its friction with cloth. With a cloth that has its own, the pair has \
+         the [geometric mean](#thickness-and-friction-of-pairs).",
     ),
     Key::new(
         "velocity",
@@ -371,6 +385,7 @@ pub(super) fn body(
         name,
         surface: surface(kind, &said, table, edge),
         shape,
+        thickness: said.thickness,
         friction: said.friction,
         velocity: said.velocity.unwrap_or(DVec3::ZERO),
         motion,
@@ -496,6 +511,7 @@ impl From<&Body> for BodyKeys {
     fn from(body: &Body) -> Self {
         let mut said = Self {
             name: Some(body.name.clone()),
+            thickness: body.thickness,
             friction: body.friction,
             velocity: body.motion.is_none().then_some(body.velocity),
             ..Self::default()

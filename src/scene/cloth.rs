@@ -10,7 +10,7 @@ use super::form::{
 use super::key::{Key, Nested, Value, note_missing, read_keys, write_inline, write_lines};
 use super::load::MOST_VERTICES;
 use super::material::{self, material};
-use super::objects::{Surroundings, file, name};
+use super::objects::{Surroundings, Thickness, file, name};
 use super::pin::{pin, write_pins};
 use super::quantity::Dimension;
 use super::reader::{Range, Table};
@@ -39,6 +39,8 @@ pub(super) struct ClothKeys {
     rotation: DVec3,
     translation: DVec3,
     velocity: DVec3,
+    thickness: Option<f64>,
+    friction: Option<f64>,
     pins: Vec<Pin>,
     weave: Option<DVec3>,
 }
@@ -57,6 +59,8 @@ impl Default for ClothKeys {
             rotation: DVec3::ZERO,
             translation: DVec3::ZERO,
             velocity: DVec3::ZERO,
+            thickness: None,
+            friction: None,
             pins: Vec::new(),
             weave: None,
         }
@@ -181,6 +185,28 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
         },
         "The velocity with which it starts.",
     ),
+    Key::new(
+        "thickness",
+        &Of {
+            form: Amount(Dimension::LENGTH, Range::Positive),
+            get: |cloth| cloth.thickness,
+            set: |cloth, thickness| cloth.thickness = Some(thickness),
+        },
+        "Its thickness in contact. Two cloths, and a cloth and a body, keep half of each as their \
+         [distance](#thickness-and-friction-of-pairs).",
+    )
+    .unset("`contact.thickness`"),
+    Key::new(
+        "friction",
+        &Of {
+            form: Amount(Dimension::NUMBER, Range::NonNegative),
+            get: |cloth| cloth.friction,
+            set: |cloth, friction| cloth.friction = Some(friction),
+        },
+        "Coulomb's coefficient of its friction. A pair has the [geometric \
+         mean](#thickness-and-friction-of-pairs) of both sides.",
+    )
+    .unset("that of the body that it meets, `contact.self_friction` on cloth"),
     Key::new(
         "pins",
         &Nested {
@@ -352,11 +378,13 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         },
         weave: said.weave,
         velocity: said.velocity,
+        thickness: said.thickness,
+        friction: said.friction,
         pins: table.tables("pins", MOST_PINS, |_, table| pin(table, surroundings.step)),
     }
 }
 
-fn grid(table: &Table<'_>, said: &ClothKeys, surroundings: &Surroundings<'_>) -> ClothSource {
+fn grid(table: &Table<'_>, owner: &ClothKeys, surroundings: &Surroundings<'_>) -> ClothSource {
     let GridKeys { size, vertices } = table.table("grid", |grid| {
         let said = read_keys(grid, GRID_KEYS, GridKeys::default());
         note_missing(grid, GRID_KEYS, &said);
@@ -366,7 +394,7 @@ fn grid(table: &Table<'_>, said: &ClothKeys, surroundings: &Surroundings<'_>) ->
                 "vertices",
                 format!("{total} vertices; the most are {MOST_VERTICES}"),
             );
-        } else if let Some(thickness) = surroundings.thickness {
+        } else if let Some(thickness) = surroundings.thickness_of(owner.thickness) {
             too_fine(grid, said.size, said.vertices, thickness);
         }
         said
@@ -374,16 +402,16 @@ fn grid(table: &Table<'_>, said: &ClothKeys, surroundings: &Surroundings<'_>) ->
     ClothSource::Grid {
         size,
         vertices: vertices.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
-        center: said.center,
-        rotation: said.rotation,
+        center: owner.center,
+        rotation: owner.rotation,
     }
 }
 
-fn shirt(table: &Table<'_>, said: &ClothKeys, surroundings: &Surroundings<'_>) -> ClothSource {
+fn shirt(table: &Table<'_>, owner: &ClothKeys, surroundings: &Surroundings<'_>) -> ClothSource {
     let ShirtKeys { height, vertices } = table.table("shirt", |shirt| {
         let said = read_keys(shirt, SHIRT_KEYS, ShirtKeys::default());
         note_missing(shirt, SHIRT_KEYS, &said);
-        if let Some(thickness) = surroundings.thickness {
+        if let Some(thickness) = surroundings.thickness_of(owner.thickness) {
             too_fine(shirt, [said.height; 2], [said.vertices; 2], thickness);
         }
         said
@@ -391,22 +419,24 @@ fn shirt(table: &Table<'_>, said: &ClothKeys, surroundings: &Surroundings<'_>) -
     ClothSource::Shirt {
         height,
         vertices: usize::try_from(vertices).unwrap_or(usize::MAX),
-        center: said.center,
-        rotation: said.rotation,
+        center: owner.center,
+        rotation: owner.rotation,
     }
 }
 
-/// Notes cells that are not larger than the contact thickness: neighbours would push each other.
-fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: f64) {
+/// Notes cells that are not larger than the thickness of the cloth: neighbours would push each
+/// other.
+fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: Thickness) {
+    let Thickness { key, thickness } = thickness;
     for axis in 0..2 {
         #[expect(clippy::cast_precision_loss, reason = "at most MOST_VERTICES")]
         let cells = (vertices[axis] - 1) as f64;
         let cell = size[axis] / cells;
         if cell <= thickness {
             let message = format!(
-                "cells of {:.3} mm {}are not larger than contact.thickness, {:.3} mm, so \
+                "cells of {:.3} mm {}are not larger than {key}, {:.3} mm, so \
                  that neighbours would push each other; take fewer vertices, a smaller \
-                 contact.thickness, or contact.self_collision = false",
+                 {key}, or contact.self_collision = false",
                 cell * 1e3,
                 if size[0] == size[1] {
                     ""
@@ -434,6 +464,8 @@ impl From<&Cloth> for ClothKeys {
         let said = Self {
             name: Some(cloth.name.clone()),
             velocity: cloth.velocity,
+            thickness: cloth.thickness,
+            friction: cloth.friction,
             pins: cloth.pins.clone(),
             weave: cloth.weave,
             ..Self::default()

@@ -8,7 +8,7 @@ use weft_runtime::Policy;
 
 use super::{
     Balance, BendingModel, ContactParameters, Culling, Integrator, Material, MembraneModel, Output,
-    Partition, Preconditioner, Solver, Time,
+    Partition, Preconditioner, Solver, Squeezed, Time,
 };
 use crate::physics::air::Air;
 
@@ -87,7 +87,8 @@ impl Default for ContactParameters {
             culling: Culling::Smooth,
             iterations: 100,
             strain_change: None,
-            certify: false,
+            certify: true,
+            squeezed: Squeezed::Give,
         }
     }
 }

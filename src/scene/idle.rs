@@ -101,8 +101,8 @@ mod tests {
                 "[contact]\nself_collision = false\nculling = \"smooth\"",
             ),
             (
-                "contact.certify",
-                "[contact]\nself_collision = false\ncertify = false",
+                "contact.squeezed",
+                "[contact]\ncertify = false\nsqueezed = \"give\"",
             ),
         ] {
             let scene = Scene::parse(&format!("{cloth}{rest}"), None, &[]).unwrap();

@@ -158,6 +158,10 @@ pub struct Cloth {
     pub weave: Option<DVec3>,
     /// Initial velocity in m/s.
     pub velocity: DVec3,
+    /// Its thickness in m, if it is not that of all.
+    pub thickness: Option<f64>,
+    /// Coulomb's coefficient of its friction; that of what it meets if absent.
+    pub friction: Option<f64>,
     /// Vertices that are held.
     pub pins: Vec<Pin>,
 }
@@ -426,6 +430,8 @@ pub struct Body {
     pub shape: Shape,
     /// Whether the shape is used as it is or as triangles.
     pub surface: Surface,
+    /// Its thickness in m, if it is not that of all.
+    pub thickness: Option<f64>,
     /// Coulomb's coefficient of friction with cloth.
     pub friction: f64,
     /// Constant velocity in m/s; zero for a body at rest, or one with a motion.
@@ -532,14 +538,23 @@ pub enum Surface {
     },
 }
 
+impl Scene {
+    /// The thickness in m of a cloth or body, which may have its own.
+    #[must_use]
+    pub fn thickness(&self, own: Option<f64>) -> f64 {
+        own.unwrap_or(self.contact.thickness)
+    }
+}
+
 /// Contact parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContactParameters {
-    /// Distance kept between cloth and bodies, and between layers of cloth, in m.
+    /// Thickness in m of the cloths and bodies that have none of their own. A pair keeps the sum of
+    /// half of each.
     pub thickness: f64,
     /// Whether cloth collides with cloth.
     pub self_collision: bool,
-    /// Coulomb's coefficient of friction of cloth on cloth.
+    /// Coulomb's coefficient of friction of cloth on cloth, of cloths that have none of their own.
     pub self_friction: f64,
     /// Which tests of cloth against itself are left out.
     pub culling: Culling,
@@ -548,8 +563,33 @@ pub struct ContactParameters {
     /// Relative change of length in a step beyond which impulses damp an edge of the cloth; none if
     /// absent.
     pub strain_change: Option<f64>,
-    /// Whether displacements are cut where cloth would cross cloth.
+    /// Whether displacements are cut where cloth would cross cloth or bodies.
     pub certify: bool,
+    /// What becomes of cloth that bodies leave no room.
+    pub squeezed: Squeezed,
+}
+
+/// What becomes of cloth that bodies leave no room, by the names that scenes give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Squeezed {
+    /// The body of the higher number lets it through, and it is led out when there is room.
+    Give,
+    /// The run stops.
+    Stop,
+}
+
+impl Squeezed {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Give, Self::Stop];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Give => "give",
+            Self::Stop => "stop",
+        }
+    }
 }
 
 /// The tests of cloth against itself that are left out, by the names that scenes give them. The

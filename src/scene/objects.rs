@@ -20,12 +20,31 @@ use super::sections::{LONGEST_NAME, suits_name};
 pub(super) struct Surroundings<'a> {
     /// Folder that mesh files are relative to.
     pub(super) folder: Option<&'a Path>,
-    /// Contact thickness in m if cloth collides with itself.
+    /// The thickness in m of cloth that has none of its own, if cloth collides with itself.
     pub(super) thickness: Option<f64>,
     /// Length of a step in s.
     pub(super) step: f64,
     /// Names taken so far.
     pub(super) names: RefCell<BTreeSet<String>>,
+}
+
+/// A thickness and the key that says it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thickness {
+    pub(super) key: &'static str,
+    /// In m.
+    pub(super) thickness: f64,
+}
+
+impl Surroundings<'_> {
+    /// The thickness of a cloth that may have its own, if cloth collides with itself.
+    pub(super) fn thickness_of(&self, own: Option<f64>) -> Option<Thickness> {
+        let (key, thickness) = match (self.thickness?, own) {
+            (_, Some(own)) => ("cloth.thickness", own),
+            (of_all, None) => ("contact.thickness", of_all),
+        };
+        Some(Thickness { key, thickness })
+    }
 }
 
 /// Reads the motion of a body or a pin, if it has one, in steps of `step` seconds. It turns about

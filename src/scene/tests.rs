@@ -721,6 +721,38 @@ fn bad_scenes_are_refused_with_these_words() {
              vertices, a smaller contact.thickness, or contact.self_collision = false"
         ),
     );
+    refused(
+        &format!(
+            "[[cloth]]\ngrid = {{ size = 1, vertices = 100 }}\nthickness = \"12 mm\"\n{material}"
+        ),
+        &[],
+        &format!(
+            "{ok}:2: cloth.grid.vertices: cells of 10.101 mm are not larger than cloth.thickness, \
+             12.000 mm, so that neighbours would push each other; take fewer vertices, a smaller \
+             cloth.thickness, or contact.self_collision = false"
+        ),
+    );
+    // Thickness and friction of one cloth or body.
+    for (said, message) in [
+        (
+            "thickness = 0",
+            "thickness: must be greater than 0, not 0 m",
+        ),
+        (
+            "thickness = \"-1 mm\"",
+            "thickness: must be greater than 0, not -0.001 m",
+        ),
+        ("thickness = nan", "thickness: must be finite, not NaN"),
+        (
+            "friction = -0.1",
+            "friction: must not be negative, not -0.1",
+        ),
+        ("friction = nan", "friction: must be finite, not NaN"),
+    ] {
+        refused(&cloth(said), &[], &format!("{ok}:4: cloth.{message}"));
+        let body = format!("[[body]]\nshape = \"plane\"\n{said}");
+        refused(&cloth(&body), &[], &format!("{ok}:6: body.{message}"));
+    }
     // Integrators.
     refused(
         &cloth("[solver]\nintegrator = \"newton\""),

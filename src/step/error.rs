@@ -177,6 +177,32 @@ pub enum StepError {
         /// Whether elasticity is explicit, which bounds the step.
         explicit: bool,
     },
+    /// Cloth would have crossed something, and impulses alone could not keep it from that. Only where
+    /// steps are halved.
+    #[error(
+        "step {step}: cloth at {at} would cross something, and impulses do not keep it from that"
+    )]
+    Crowded {
+        /// The step, from 1.
+        step: u64,
+        /// A vertex of it.
+        at: Named,
+    },
+    /// Bodies leave cloth no room, and `contact.squeezed` is `"stop"`.
+    #[error(
+        "step {step}, {time:.6} s: {at} has no room between {between}; give it room, or let the \
+         body through with contact.squeezed = \"give\""
+    )]
+    Squeezed {
+        /// The step, from 1.
+        step: u64,
+        /// The simulated time in s at the end of the step.
+        time: f64,
+        /// The first of the vertices.
+        at: Named,
+        /// The two that leave no room, for people.
+        between: String,
+    },
     /// A step failed although it had been halved.
     #[error(
         "{source}; so after {halvings} halvings too, in parts of {length} s: a smaller time.shortest allows more"
@@ -237,6 +263,7 @@ impl StepError {
             | Self::Collapsed { .. }
             | Self::StrainChange { .. }
             | Self::Overstretched { .. }
+            | Self::Crowded { .. }
             | Self::FlewApart { .. }
             | Self::Halved { .. }
             | Self::NonFinite { .. } => true,

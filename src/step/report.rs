@@ -8,6 +8,7 @@ use weft_runtime::comm::Comm;
 use weft_runtime::trace::{MainTrack, Mark};
 
 use super::certify::Certified;
+use super::diagnose::ledger::Ledger;
 use crate::solve::{Criterion, Outcome};
 
 /// The phases of a step, in order.
@@ -157,6 +158,9 @@ pub struct StepReport {
     pub ahead: Duration,
     /// What was certified.
     pub certified: Certified,
+    /// What changed momentum and energy, for each patch of this rank. Substeps that were taken back
+    /// have no part in it.
+    pub ledger: Vec<Ledger>,
     /// The step, its phases and its counters, if [`Simulation::record`](super::Simulation::record)
     /// asked for them.
     #[serde(skip)]
@@ -201,6 +205,12 @@ impl StepReport {
         self.clamped += part.clamped;
         self.rough += part.rough;
         self.certified.add(&part.certified);
+        if self.ledger.is_empty() {
+            self.ledger = part.ledger;
+        } else {
+            let pairs = self.ledger.iter_mut().zip(&part.ledger);
+            pairs.for_each(|(sums, next)| sums.add_substep(next));
+        }
         self.scope.add(&part.scope);
         self.scope.trace = part.scope.trace.or_else(|| self.scope.trace.take());
         self.early += part.early;

@@ -19,6 +19,7 @@ use super::certify::Certification;
 use super::contact::detection::Detection;
 use super::contact::geometry;
 use super::context::Context;
+use super::diagnose::ledger::Impulses;
 use super::domain::Domain;
 use super::error::StepError;
 use super::exchange::new_state::Exchange;
@@ -68,7 +69,23 @@ pub struct Simulation<'w> {
     pub(super) exchange: Exchange,
     /// The certification of substeps, if the scene asks for it.
     pub(super) certification: Option<Certification>,
+    /// The impulses of the substep, for the ledger.
+    pub(super) impulses: Impulses,
     backup: Backup,
+    /// The states that were checked since they were taken last, if they are kept.
+    checked: Option<Vec<CheckedState>>,
+}
+
+/// A state after a part of a step: what certification promises, it promises of these and of the
+/// straight ways between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckedState {
+    /// The simulated time in s.
+    pub time: f64,
+    /// The positions of all vertices in m, in the numbering of the patch tree.
+    pub positions: Vec<DVec3>,
+    /// The squeezed vertices, as [`Simulation::squeezed`] tells them.
+    pub squeezed: Vec<[u32; 2]>,
 }
 
 /// What a substep changes before it is known to be good, as it was when the substep began.
@@ -137,13 +154,15 @@ impl<'w> Simulation<'w> {
         Ok(Self {
             world,
             local: LocalState::new(world, &domain),
-            detection: Detection::new(vertices, options),
+            detection: Detection::new(vertices, options, contact.certify),
             system: LinearSystem::new(world, &domain, matrix, shares, &neighbourhood),
             integrator: TimeIntegrator::new(settings.integrator, iterates, &domain.plan),
             response: Response::new(&domain, &team, watched, &neighbourhood),
             exchange: Exchange::new(vertices),
             certification: Certification::new(world),
+            impulses: Impulses::default(),
             backup: Backup::default(),
+            checked: None,
             domain,
             state,
             substep,
@@ -151,10 +170,43 @@ impl<'w> Simulation<'w> {
         })
     }
 
+    /// Vertices in the order of the scene's own, each with the number of a body that lets it through
+    /// because there was no room; ascending, and the same on every rank.
+    #[must_use]
+    pub fn squeezed(&self) -> Vec<[u32; 2]> {
+        let suspended = self.certification.iter().flat_map(Certification::suspended);
+        let old = self.world.tree().new_to_old();
+        let mut squeezed: Vec<_> = suspended
+            .map(|&[v, body]| [old[v as usize], body])
+            .collect();
+        squeezed.sort_unstable();
+        squeezed
+    }
+
     /// From now on keeps so many events of each step's collision scope, in its report
     /// ([`weft_runtime::ScopeReport::trace`]), and its [phases](StepReport::marks); `None`: none.
     pub fn record(&mut self, events: Option<usize>) {
         self.detection.options.trace = events;
+    }
+
+    /// From now on keeps the state after each part of a step, beginning with the present one, or
+    /// keeps none.
+    pub fn keep_checked(&mut self, keeps: bool) {
+        self.checked = keeps.then(|| {
+            vec![CheckedState {
+                time: self.substep.time(self.world),
+                positions: self.state.x.clone(),
+                squeezed: self.squeezed(),
+            }]
+        });
+    }
+
+    /// The states that were [kept](Self::keep_checked) since they were taken last.
+    pub fn take_checked(&mut self) -> Vec<CheckedState> {
+        self.checked
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Sets the machine that steps run on from now on; it must be the same on every rank. On a
@@ -336,6 +388,14 @@ impl<'w> Simulation<'w> {
             let outcome = self.take_substep(comm, &mut of_substep, &mut track);
             report.began = *began.get_or_insert(of_substep.began);
             report.add(of_substep);
+            if outcome.is_ok() && self.checked.is_some() {
+                let state = CheckedState {
+                    time: self.substep.time(self.world) + self.substep.dt,
+                    positions: self.state.x.clone(),
+                    squeezed: self.squeezed(),
+                };
+                self.checked.get_or_insert_default().push(state);
+            }
             let Substep { controller, dt, .. } = &mut self.substep;
             match outcome {
                 Ok(()) => {

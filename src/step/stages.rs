@@ -22,6 +22,7 @@ use weft_runtime::comm::{Comm, CommError};
 use weft_runtime::trace::MainTrack;
 
 use super::context::Context;
+use super::diagnose::ledger::SolvedImpulses;
 use super::error::StepError;
 use super::exchange::new_state::{Exchanged, assembles_ahead};
 use super::integrate::time_integrator::{Prescribed, TimeIntegrator};
@@ -33,6 +34,7 @@ use super::simulation::Simulation;
 use super::state::{LocalState, StateView};
 use super::system::linear_system::LinearSystem;
 use super::turns::Turns;
+use crate::scene::Integrator;
 
 impl Simulation<'_> {
     /// Takes the substep and gives every rank the new state. Collective.
@@ -67,6 +69,7 @@ impl Simulation<'_> {
             response,
             exchange,
             certification,
+            impulses,
             ..
         } = self;
         let world = *world;
@@ -77,7 +80,8 @@ impl Simulation<'_> {
             substep: &*substep,
         };
         let shares = solver.cg.shares().clone();
-        let contacts = detection.detect(comm, at, state, shares.team(), report)?;
+        let suspended = certification.as_ref().map_or(&[][..], |c| c.suspended());
+        let contacts = detection.detect(comm, at, state, (shares.team(), suspended), report)?;
         let count = Some(("contacts", report.contacts));
         report.times[0] = clock.lap(comm, count, Some(PHASES[1]));
 
@@ -127,7 +131,21 @@ impl Simulation<'_> {
                 all_mass: at.world.mass(),
             },
         };
-        let moving = Moving { local, integrator };
+        impulses.clear();
+        let is_whole = integrator.integrator != Integrator::Newmark;
+        if is_whole {
+            let solved = SolvedImpulses {
+                residual: &solver.force,
+                change: &solver.change,
+                times: 1.0,
+            };
+            impulses.note_solve(at, response.bodies.constraints(), solved);
+        }
+        let moving = Moving {
+            local,
+            integrator,
+            impulses,
+        };
         response.respond(comm, at, &contacts, solved, moving, report)?;
         response.check_changes(comm, at, &system.assembly, local, integrator, report)?;
         if !integrator.integrator.is_implicit() {
@@ -143,7 +161,14 @@ impl Simulation<'_> {
                 near_bodies,
             };
             turns.second(comm, report)?;
+            let solved = SolvedImpulses {
+                residual: &solver.force,
+                change: &solver.further,
+                times: integrator.extrapolation(),
+            };
+            impulses.note_solve(at, response.bodies.constraints(), solved);
         }
+        impulses.note_bodies(response.bodies.take_pushes(), at.masses());
         detection.take_back(contacts);
         let count = Some(("impulses", report.impulses));
         let next = PHASES[if assembles_ahead(comm, integrator) {
@@ -160,7 +185,8 @@ impl Simulation<'_> {
             integrator,
             shares: &shares,
             jolts: response.bodies.jolts(),
-            certification: certification.as_mut(),
+            certification: certification.as_mut().map(|c| (c, &*detection)),
+            impulses,
         };
         exchange.share(comm, at, values, report, clock)?;
         report.times[4] = clock.lap(comm, None, None);

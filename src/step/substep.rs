@@ -44,9 +44,18 @@ impl Substep {
         (self.steps as f64 + self.controller.passed()) * world.scene().time.step
     }
 
+    /// The simulated time in s at which the next one begins, if this one succeeds.
+    pub(crate) fn next_time(&self, world: &World) -> f64 {
+        let mut controller = self.controller;
+        controller.succeed();
+        let steps = self.steps + u64::from(controller.passed() == 0.0);
+        (steps as f64 + controller.passed()) * world.scene().time.step
+    }
+
     /// Finds the motion that pins prescribe in it.
     pub(crate) fn place_pins(&mut self, world: &World) {
-        let end = self.time(world) + self.dt;
-        world.pins().place(end, &mut self.prescribed);
+        let start = self.time(world);
+        let times = [start, start + self.dt];
+        world.pins().place(times, &mut self.prescribed);
     }
 }

@@ -40,7 +40,7 @@ const CHANGED: &[(&str, &str, &str)] = &[
 ];
 
 /// Scenes on the list at most: less with each one that is taken off it.
-const MOST: usize = 5;
+const MOST: usize = 2;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -7,6 +7,7 @@
 
 mod audit;
 mod book;
+mod certify;
 mod compare;
 mod crossings;
 mod failures;

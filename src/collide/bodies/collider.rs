@@ -1,9 +1,13 @@
 //! Colliders: bodies as collisions see them, as triangles with a tree over them or as a signed
 //! distance.
 //!
-//! Triangles of a body face outwards. Edges and vertices where its surface bends little are left to
-//! the contacts of cloth vertices with faces, whose thickness covers them; only sharp ones are
-//! features.
+//! Triangles of a body face outwards. Sharp edges and vertices are features, against which edges
+//! and faces of cloth are tested. Blunt ones, where the surface bends little, are left to the
+//! contacts of cloth vertices with faces as long as the distance to keep covers what they leave
+//! out: a face of cloth whose vertices lie on a body of curvature κ sags by κ L²/8 below them, for
+//! a span L of the face. Where that is more than a share of the distance to keep, they are features
+//! too. So cloth that is fine for a body tests its vertices alone. Analytic balls are treated
+//! alike.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +25,11 @@ use crate::mesh::{TriMesh, rotation_matrix};
 use crate::scene::Shape;
 
 /// Cosine of the angle between neighbouring faces above which an edge is not sharp (about 11°).
-const FLAT: f64 = 0.98;
+/// Directions in which a blunt edge or vertex is nearest lie no farther from its normal.
+pub(in crate::collide) const FLAT: f64 = 0.98;
+/// Share of the distance to keep that faces of cloth may sag towards a body between their vertices
+/// before its blunt edges count.
+const SAG: f64 = 1.0 / 3.0;
 /// Weights this close to zero mean the border of a triangle.
 pub(in crate::collide) const BOUNDARY: f64 = 1e-9;
 
@@ -31,7 +39,42 @@ pub enum Collider {
     /// Triangles.
     Triangles(Box<BodySurface>),
     /// A signed distance.
-    Analytic(Analytic),
+    Analytic(AnalyticBody),
+}
+
+/// A body that is given by its signed distance, as cloth meets it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AnalyticBody {
+    /// The signed distance.
+    pub shape: Analytic,
+    /// The ball against which edges and faces of cloth are tested too.
+    pub(in crate::collide) ball: Option<Ball>,
+}
+
+/// A ball where it was placed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::collide) struct Ball {
+    /// Its centre in m.
+    pub(in crate::collide) center: DVec3,
+    /// Its radius in m.
+    pub(in crate::collide) radius: f64,
+}
+
+impl AnalyticBody {
+    /// Prepares a body for such cloths. A plane keeps off all of a face whose vertices it keeps
+    /// off; a ball need not.
+    #[must_use]
+    pub fn new(shape: Analytic, cloths: &[Coarseness]) -> Self {
+        let ball = match shape {
+            Analytic::Sphere { center, radius }
+                if cloths.iter().any(|cloth| cloth.sags_on(radius)) =>
+            {
+                Some(Ball { center, radius })
+            }
+            _ => None,
+        };
+        Self { shape, ball }
+    }
 }
 
 /// A body made of triangles.
@@ -40,9 +83,9 @@ pub struct BodySurface {
     pub(in crate::collide) surface: Surface,
     pub(in crate::collide) positions: Vec<DVec3>,
     pub(in crate::collide) normals: Vec<DVec3>,
-    /// For each sharp edge and vertex, the mean of its faces' normals; `None` where it is flat.
-    pub(in crate::collide) edge_normals: Vec<Option<DVec3>>,
-    pub(in crate::collide) vertex_normals: Vec<Option<DVec3>>,
+    /// The edges and vertices that are features; `None` where the surface is as good as flat.
+    pub(in crate::collide) edge_features: Vec<Option<BodyFeature>>,
+    pub(in crate::collide) vertex_features: Vec<Option<BodyFeature>>,
     /// For each edge and vertex, the cosine of the widest angle between normals of its faces.
     /// Directions in which it can be nearest lie no farther from any of them.
     edge_cones: Vec<f64>,
@@ -92,10 +135,48 @@ pub enum Analytic {
     },
 }
 
-impl BodySurface {
-    /// Prepares a body of triangles for contacts up to `reach` (m) away.
+/// An edge or a vertex of a body against which faces and edges of cloth are tested.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::collide) struct BodyFeature {
+    /// The mean normal of the faces that meet at it.
+    pub(in crate::collide) outward: DVec3,
+    /// Whether these faces are nearly one plane, so that cloth meets the feature along its normal
+    /// only.
+    pub(in crate::collide) blunt: bool,
+}
+
+/// How coarse a cloth is that a body meets: what its faces cut off a body that bends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Coarseness {
+    /// The diameter in m of the largest of the smallest circles around each of its faces.
+    pub span: f64,
+    /// The distance in m that it keeps from the body.
+    pub distance: f64,
+}
+
+impl Coarseness {
+    /// Whether the vertices of the cloth alone do not keep its faces off a surface that turns by
+    /// `angle` over `width` (m): a face that spans it sags too far between its vertices.
+    ///
+    /// Across a single edge a face of span L sags by L/4 times the angle, across many by κ L²/8.
     #[must_use]
-    pub fn new(mesh: &TriMesh, reach: f64) -> Self {
+    pub fn sags(&self, angle: f64, width: f64) -> bool {
+        let along = (self.span / width).max(2.0);
+        0.125 * self.span * angle * along > SAG * self.distance
+    }
+
+    /// Whether they do not keep its faces off a ball of this radius (m).
+    #[must_use]
+    pub fn sags_on(&self, radius: f64) -> bool {
+        0.125 * self.span * self.span / radius > SAG * self.distance
+    }
+}
+
+impl BodySurface {
+    /// Prepares a body of triangles for such cloths. `reach` (m) is that of its contacts with cloth
+    /// of its own thickness: its volumes are inflated by half of it, and those of cloth likewise.
+    #[must_use]
+    pub fn new(mesh: &TriMesh, reach: f64, cloths: &[Coarseness]) -> Self {
         let x = |v: u32| mesh.positions[v as usize];
         let surface = Surface::new(&mesh.triangles, mesh.positions.len());
         let normals: Vec<DVec3> = mesh
@@ -105,13 +186,34 @@ impl BodySurface {
             .collect();
         let mut at_edge: Vec<Vec<DVec3>> = vec![Vec::new(); surface.edges().len()];
         let mut at_vertex: Vec<Vec<DVec3>> = vec![Vec::new(); mesh.positions.len()];
+        // For each edge, the sum of the heights of its faces over it.
+        let mut heights = vec![0.0; surface.edges().len()];
         for (index, t) in (0..).zip(&mesh.triangles) {
             let normal = normals[index as usize];
-            surface
-                .edges_of(index)
-                .iter()
-                .for_each(|&e| at_edge[e as usize].push(normal));
+            let area = (x(t[1]) - x(t[0])).cross(x(t[2]) - x(t[0])).length();
+            for e in surface.edges_of(index).map(|e| e as usize) {
+                at_edge[e].push(normal);
+                let [a, b] = surface.edges()[e].map(x);
+                heights[e] += area / a.distance(b);
+            }
             t.iter().for_each(|&v| at_vertex[v as usize].push(normal));
+        }
+        let mut edge_features: Vec<Option<BodyFeature>> =
+            at_edge.iter().map(|faces| sharp(faces, true)).collect();
+        let mut vertex_features: Vec<Option<BodyFeature>> =
+            at_vertex.iter().map(|faces| sharp(faces, false)).collect();
+        for (edge, faces) in at_edge.iter().enumerate() {
+            // Centres of two triangles lie a third of their heights from the edge between them.
+            let width = heights[edge] / 3.0;
+            let angle = libm::acos(cone(faces, true).clamp(-1.0, 1.0));
+            if !cloths.iter().any(|cloth| cloth.sags(angle, width)) {
+                continue;
+            }
+            edge_features[edge].get_or_insert_with(|| BodyFeature::blunt(faces));
+            for vertex in surface.edges()[edge].map(|v| v as usize) {
+                let faces = &at_vertex[vertex];
+                vertex_features[vertex].get_or_insert_with(|| BodyFeature::blunt(faces));
+            }
         }
         let items = (0..)
             .zip(&mesh.triangles)
@@ -124,8 +226,8 @@ impl BodySurface {
             surface,
             positions: mesh.positions.clone(),
             normals,
-            edge_normals: at_edge.iter().map(|faces| sharp(faces, true)).collect(),
-            vertex_normals: at_vertex.iter().map(|faces| sharp(faces, false)).collect(),
+            edge_features,
+            vertex_features,
             edge_cones: at_edge.iter().map(|faces| cone(faces, true)).collect(),
             vertex_cones: at_vertex.iter().map(|faces| cone(faces, false)).collect(),
             radius: 0.5 * reach,
@@ -227,15 +329,32 @@ fn cone(faces: &[DVec3], edge: bool) -> f64 {
     pairs.fold(1.0, f64::min)
 }
 
-/// The mean normal of faces that meet at a sharp feature. An open edge is sharp, a lone vertex is
-/// not.
-fn sharp(faces: &[DVec3], edge: bool) -> Option<DVec3> {
+impl BodyFeature {
+    /// Where faces with these normals meet at small angles.
+    fn blunt(faces: &[DVec3]) -> Self {
+        Self {
+            outward: mean(faces),
+            blunt: true,
+        }
+    }
+}
+
+fn mean(normals: &[DVec3]) -> DVec3 {
+    normals.iter().sum::<DVec3>().normalize_or_zero()
+}
+
+/// The feature where faces with these normals meet, if it is sharp. An open edge is sharp, a lone
+/// vertex is not.
+fn sharp(faces: &[DVec3], edge: bool) -> Option<BodyFeature> {
     let bends = faces
         .iter()
         .enumerate()
         .any(|(i, a)| faces[..i].iter().any(|b| a.dot(*b) < FLAT));
     let open = edge && faces.len() == 1;
-    (bends || open).then(|| faces.iter().sum::<DVec3>().normalize_or_zero())
+    (bends || open).then(|| BodyFeature {
+        outward: mean(faces),
+        blunt: false,
+    })
 }
 
 impl Analytic {
@@ -299,6 +418,55 @@ fn round(p: DVec3, center: DVec3, radius: f64) -> (f64, DVec3) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mesh::{cuboid, icosphere};
+
+    /// Which share of the edges of a ball of 3 cm with edges of 4 mm are features for cloth of this
+    /// span (m), at a distance of 4 mm.
+    fn counted(span: f64) -> f64 {
+        let mesh = icosphere(DVec3::ZERO, 0.03, 0.004).unwrap();
+        let cloth = Coarseness {
+            span,
+            distance: 0.004,
+        };
+        let body = BodySurface::new(&mesh, 0.006, &[cloth]);
+        let features = body.edge_features.iter().flatten();
+        assert!(features.clone().all(|feature| feature.blunt));
+        features.count() as f64 / body.edge_features.len() as f64
+    }
+
+    /// The span of which a face sags by a third of 4 mm on a ball of 3 cm is 17.9 mm.
+    #[test]
+    fn blunt_edges_count_for_coarse_cloth_alone() {
+        assert_eq!(
+            (counted(0.0), counted(0.013), counted(0.025)),
+            (0.0, 0.0, 1.0)
+        );
+        assert!((0.05..0.95).contains(&counted(0.0179)));
+        let on_ball = |span, radius| {
+            let cloth = Coarseness {
+                span,
+                distance: 0.004,
+            };
+            cloth.sags_on(radius)
+        };
+        assert!(on_ball(0.018, 0.03) && !on_ball(0.0178, 0.03));
+    }
+
+    #[test]
+    fn a_sharp_edge_counts_for_any_cloth_and_a_flat_one_for_none() {
+        let mesh = cuboid(DVec3::ZERO, DVec3::ONE, 0.25).unwrap();
+        for span in [0.0, 10.0] {
+            let cloth = Coarseness {
+                span,
+                distance: 0.004,
+            };
+            let body = BodySurface::new(&mesh, 0.006, &[cloth]);
+            let sharp = body.edge_features.iter().flatten();
+            assert!(sharp.clone().all(|feature| !feature.blunt));
+            // Four on each of twelve sides.
+            assert_eq!(sharp.count(), 48);
+        }
+    }
 
     #[test]
     fn distances_are_exact() {

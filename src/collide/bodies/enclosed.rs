@@ -76,12 +76,18 @@ impl Enclosed {
     /// The distance of a point from the surface, in m.
     #[must_use]
     pub fn distance(&self, p: DVec3) -> f64 {
+        self.nearest(p).0
+    }
+
+    /// The distance of a point from the surface, in m, and the nearest point of the surface.
+    #[must_use]
+    pub fn nearest(&self, p: DVec3) -> (f64, DVec3) {
         let slack = ROUNDING * self.largest.max(p.abs().max_element());
         let bound = |node: u32| {
             let [low, high] = self.boxes[node as usize];
             (low - p).max(p - high).max(DVec3::ZERO).length()
         };
-        let mut nearest = f64::INFINITY;
+        let (mut nearest, mut point) = (f64::INFINITY, p);
         let mut stack = Vec::new();
         stack.extend((!self.tree.is_empty()).then_some((0.0, 0)));
         while let Some((least, node)) = stack.pop() {
@@ -89,7 +95,13 @@ impl Enclosed {
                 continue;
             }
             match self.tree.node(node) {
-                Node::Leaf(t) => nearest = nearest.min(self.distance_of(t, p)),
+                Node::Leaf(t) => {
+                    let on_triangle = self.nearest_of(t, p);
+                    let distance = p.distance(on_triangle);
+                    if distance < nearest {
+                        (nearest, point) = (distance, on_triangle);
+                    }
+                }
                 Node::Inner(first) => {
                     let mut children = [first, first + 1].map(|child| (bound(child), child));
                     // The nearer one comes first.
@@ -100,7 +112,7 @@ impl Enclosed {
                 }
             }
         }
-        nearest
+        (nearest, point)
     }
 
     /// How often the mesh winds around a point: 1 inside, 0 outside.
@@ -122,10 +134,10 @@ impl Enclosed {
         winding
     }
 
-    fn distance_of(&self, triangle: u32, p: DVec3) -> f64 {
+    fn nearest_of(&self, triangle: u32, p: DVec3) -> DVec3 {
         let [a, b, c] = self.mesh.corners(self.mesh.triangles[triangle as usize]);
         let w = on_triangle(p, a, b, c);
-        p.distance(a * w[0] + b * w[1] + c * w[2])
+        a * w[0] + b * w[1] + c * w[2]
     }
 
     /// The change of the winding number where the ray along z from a point that was moved aside
@@ -185,7 +197,7 @@ mod tests {
         /// The distance by all triangles.
         fn distance_by_all(&self, p: DVec3) -> f64 {
             let all = 0..self.mesh.triangles.len() as u32;
-            all.map(|t| self.distance_of(t, p))
+            all.map(|t| p.distance(self.nearest_of(t, p)))
                 .fold(f64::INFINITY, f64::min)
         }
 

@@ -7,4 +7,4 @@ pub(super) mod enclosed;
 pub(super) mod solid;
 
 pub use body_motion::{BodyMotion, Pose};
-pub use collider::{Analytic, BodySurface, Collider};
+pub use collider::{Analytic, AnalyticBody, BodySurface, Coarseness, Collider};

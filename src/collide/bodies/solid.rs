@@ -71,6 +71,20 @@ impl Solid {
         }
     }
 
+    /// How deep a point is inside, in m, and the unit vector to where it is nearest to being out;
+    /// `None` outside.
+    #[must_use]
+    pub fn way_out(&self, p: DVec3) -> Option<(f64, DVec3)> {
+        let depth = self.depth(p);
+        let direction = match self {
+            Self::Formula(formula) | Self::UnderSquare { plane: formula, .. } => {
+                formula.distance(p).1
+            }
+            Self::Mesh(enclosed) => (enclosed.nearest(p).1 - p).normalize_or_zero(),
+        };
+        (depth >= 0.0).then_some((depth, direction))
+    }
+
     /// The distance of a point from the surface in m, negative inside; infinite beside a square of
     /// triangles.
     #[must_use]
@@ -115,6 +129,16 @@ mod tests {
         let ball = enclosed(icosphere(DVec3::ZERO, 1.0, 0.1).unwrap());
         assert!((ball.depth(DVec3::ZERO) - 1.0).abs() < 0.01);
         assert!(ball.depth(DVec3::splat(0.6)) < 0.0);
+    }
+
+    #[test]
+    fn the_way_out_ends_on_the_surface() {
+        let size = DVec3::new(0.4, 0.6, 0.8);
+        let cube = enclosed(cuboid(DVec3::X, size, 0.3).unwrap());
+        let p = DVec3::new(1.15, 0.1, -0.2);
+        let (depth, direction) = cube.way_out(p).unwrap();
+        assert!((depth - 0.05).abs() < 1e-12 && (direction - DVec3::X).length() < 1e-12);
+        assert_eq!(cube.way_out(DVec3::new(1.25, 0.1, -0.2)), None);
     }
 
     #[test]

@@ -6,61 +6,129 @@
 //! component share one w, displacements are straight as seen from w, and the proof holds there.
 //! Components must never meet each other. They are pieces of cloth, united as long as the hulls of
 //! {x⁰, x⁰ + w, x⁰ + u} over their vertices meet, which contain every such displacement. A
-//! component with a vertex that cannot be stopped has w = 0: what it touches is at rest there or
-//! gives way.
+//! component that meets a body has w = 0: what it touches is at rest there, gives way or is
+//! carried. Its hull also contains where the bodies would carry its vertices.
 
 use glam::DVec3;
 
 use super::Truncate;
+use super::bodies::{Form, Mover};
 use crate::collide::bvh::kdop::Kdop18;
 use crate::disjoint_sets::DisjointSets;
 
-/// The common displacement of each vertex's component, in m.
-pub(super) fn displacements(step: &Truncate<'_>) -> Vec<DVec3> {
+/// Components that never meet each other, and what the vertices of each have in common.
+#[derive(Debug)]
+pub(super) struct Components {
+    /// The least vertex of each vertex's component.
+    pub(super) least: Vec<u32>,
+    /// The common displacement of each vertex's component, in m.
+    pub(super) common: Vec<DVec3>,
+    /// Whether the component of a least vertex meets a body.
+    pub(super) grounded: Vec<bool>,
+}
+
+/// Finds the components of a step.
+pub(super) fn components(step: &Truncate<'_>) -> Components {
     let count = step.start.len();
     let mut sets = DisjointSets::of_triangles(step.surface.triangles(), count);
-    let movable = |v: u32| v < step.movable;
+    // Whether a vertex is of a component that has met a body.
+    let mut grounded: Vec<bool> = (0..count as u32).map(|v| v >= step.movable).collect();
+    let moving: Vec<&Mover> = step.movers.iter().filter(|m| moves(m)).collect();
     loop {
         let least: Vec<u32> = (0..count as u32).map(|v| sets.least(v)).collect();
-        let common = means(step, &least, movable);
+        for (v, &set) in least.iter().enumerate() {
+            grounded[set as usize] |= grounded[v];
+        }
+        let common = means(step, &least, &grounded);
         let mut volumes = vec![Kdop18::EMPTY; count];
         for (v, &set) in least.iter().enumerate() {
             let (start, goal) = (step.start[v], step.goal[v]);
-            let around = Kdop18::around(&[start, start + common[v], goal], 0.5 * step.least);
-            volumes[set as usize] = volumes[set as usize].union(&around);
+            let around = |points: &[DVec3]| Kdop18::around(points, 0.5 * step.least);
+            let volume = &mut volumes[set as usize];
+            *volume = volume.union(&around(&[start, start + common[v], goal]));
+            if grounded[set as usize] && (v as u32) < step.movable {
+                for mover in &moving {
+                    *volume = volume.union(&around(&[start + mover.displacement(start)]));
+                }
+            }
         }
         // Few components: pieces of cloth and bodies.
         let mut heads: Vec<u32> = least.clone();
         heads.sort_unstable();
         heads.dedup();
-        let mut united = false;
+        let mut changed = false;
         for (k, &a) in heads.iter().enumerate() {
+            let volume = &volumes[a as usize];
+            if !grounded[a as usize]
+                && step
+                    .movers
+                    .iter()
+                    .any(|mover| meets_solid(step, mover, volume, (&least, a), common[a as usize]))
+            {
+                grounded[a as usize] = true;
+                changed = true;
+            }
             for &b in &heads[k + 1..] {
-                if (movable(a) || movable(b)) && volumes[a as usize].overlaps(&volumes[b as usize])
-                {
+                if (a < step.movable || b < step.movable) && volume.overlaps(&volumes[b as usize]) {
                     sets.unite(a, b);
-                    united = true;
+                    changed = true;
                 }
             }
         }
-        if !united {
-            return common;
+        if !changed {
+            return Components {
+                least,
+                common,
+                grounded,
+            };
         }
     }
 }
 
-/// The mean displacements of sets by mass, zero where a vertex of the set cannot be stopped.
-fn means(step: &Truncate<'_>, least: &[u32], movable: impl Fn(u32) -> bool) -> Vec<DVec3> {
-    let mut sums = vec![(0.0, DVec3::ZERO, true); least.len()];
-    for (v, &set) in (0..).zip(least) {
-        let (mass, sum, free) = &mut sums[set as usize];
-        let at = v as usize;
-        *mass += step.masses[at];
-        *sum += (step.goal[at] - step.start[at]) * step.masses[at];
-        *free &= movable(v);
+/// Whether a body moves in the substep, as seen from some points of space.
+fn moves(mover: &&Mover) -> bool {
+    let seen = [DVec3::ZERO, DVec3::X, DVec3::Y, DVec3::Z];
+    seen.iter().any(|&x| mover.displacement(x) != DVec3::ZERO)
+}
+
+/// Whether the component of a vertex, within a volume, may meet a body without triangles.
+fn meets_solid(
+    step: &Truncate<'_>,
+    mover: &Mover,
+    volume: &Kdop18,
+    (least, component): (&[u32], u32),
+    common: DVec3,
+) -> bool {
+    match mover.form {
+        Form::Triangles => false,
+        Form::Round { .. } => mover.segment().is_some_and(|(segment, radius)| {
+            volume.overlaps(&Kdop18::around(segment.as_flattened(), radius + step.least))
+        }),
+        Form::Plane { .. } => {
+            let of_component = (0..step.movable as usize).filter(|&v| least[v] == component);
+            let mut near = of_component.filter(|&v| {
+                let start = step.start[v];
+                let mut ends = [step.goal[v], start + common].into_iter();
+                ends.any(|end| {
+                    let heights = mover.heights([start, end]);
+                    heights.is_some_and(|heights| heights.iter().any(|&h| h <= step.least))
+                })
+            });
+            near.next().is_some()
+        }
+    }
+}
+
+/// The mean displacements of sets by mass, zero where a set has met a body.
+fn means(step: &Truncate<'_>, least: &[u32], grounded: &[bool]) -> Vec<DVec3> {
+    let mut sums = vec![(0.0, DVec3::ZERO); least.len()];
+    for (v, &set) in least.iter().enumerate().take(step.movable as usize) {
+        let (mass, sum) = &mut sums[set as usize];
+        *mass += step.masses[v];
+        *sum += (step.goal[v] - step.start[v]) * step.masses[v];
     }
     let mean = |&set: &u32| match sums[set as usize] {
-        (mass, sum, true) if mass > 0.0 => sum / mass,
+        (mass, sum) if mass > 0.0 && !grounded[set as usize] => sum / mass,
         _ => DVec3::ZERO,
     };
     least.iter().map(mean).collect()

@@ -33,14 +33,21 @@
 //! After the planar truncation of "Divide and Truncate" and offset-geometry contact (Chen et al.
 //! 2025), with planes instead of balls, so that motion along a surface is kept.
 
+pub mod bodies;
 mod common;
+mod impulses;
 pub mod plane;
+mod respond;
 mod search;
+mod solids;
 mod truncate;
+mod zones;
 
+pub use bodies::{Form, Mover, Scenery};
 pub use plane::{Kind, Plane};
-pub use search::{Hits, is_certified};
-pub use truncate::{Pair, Truncate, Truncated};
+pub use respond::{Responded, respond};
+pub use search::{Hits, exceeders, is_certified, is_crossing};
+pub use truncate::{Meeting, Pair, Squeezed, Truncate, Truncated};
 
 #[cfg(test)]
 mod tests;

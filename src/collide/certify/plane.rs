@@ -234,15 +234,7 @@ impl Motion {
 /// Two planes are tried: that of the start, and that between the closest points at the end.
 #[must_use]
 pub fn keeps_apart(kind: Kind, at_start: &Plane, displacements: &Motion, least: f64) -> bool {
-    /// Features that are closer than this many margins must not come closer by even one margin,
-    /// because margins would add up in many steps.
-    const MARGINS: f64 = 1024.0;
-    let (margin, gap_kept) = (displacements.margin(), at_start.gap.min(least));
-    let needed = if gap_kept > MARGINS * margin {
-        gap_kept - 2.0 * margin
-    } else {
-        gap_kept
-    };
+    let needed = needed(at_start.gap, least, displacements.margin());
     if gap(kind, at_start.normal, &displacements.end) >= needed {
         return true;
     }
@@ -252,68 +244,110 @@ pub fn keeps_apart(kind: Kind, at_start: &Plane, displacements: &Motion, least: 
     })
 }
 
-/// How far the vertices of a pair may go towards its plane.
+/// A point of one of two features, as it is seen along the normal vector of the plane between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// The share of its displacement that each vertex may go, from 0 to 1.
-    pub kept: [f64; 4],
-    /// Vertices that cannot be stopped come through the room that is there: no share of the
-    /// displacements of the others keeps the features apart.
+pub struct Advance {
+    /// Whether it belongs to the first feature.
+    pub first: bool,
+    /// How far it is behind the foremost point of its feature, in m.
+    pub behind: f64,
+    /// How far it comes towards the other feature in any case, in m.
+    pub base: f64,
+    /// How far it would come beyond that, in m.
+    pub own: f64,
+}
+
+/// How far the points of a pair may go towards its plane.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits<const N: usize> {
+    /// The share of its own displacement that each point may go, from 0 to 1.
+    pub kept: [f64; N],
+    /// The points come closer than there is room in any case: no shares keep the features apart.
     pub squeezed: bool,
 }
 
-/// Divides the room between two features among them, and finds how far each vertex may go on its
-/// displacement.
+/// Divides the room between two features among them, and finds how far each point may go on its
+/// own displacement.
 ///
-/// The room is what the gap has beyond `least` (m). Each feature gets of it in proportion to how
-/// far it would advance, unless vertices that cannot be stopped need more. Features with no room
-/// may part and slide, but not approach.
+/// The room is what the gap has beyond the gap to be kept, in m. Each feature first gets what its
+/// points need in any case, which is negative where all of them recede. The rest is divided in
+/// proportion to how far the features would advance beyond that. Features with no room may part and
+/// slide, but not approach.
 #[must_use]
-pub fn limits(
-    kind: Kind,
-    plane: &Plane,
-    displacements: &[DVec3; 4],
-    movable: [bool; 4],
-    least: f64,
-    margin: f64,
-) -> Limits {
-    let (low, high) = sides(kind, &plane.heights);
-    let first = kind.first();
-    // Of each vertex: how far it goes towards the other feature, and how far it is behind the
-    // foremost of its own.
-    let mut advance = [0.0; 4];
-    let mut behind = [0.0; 4];
-    let (mut needs, mut forced) = ([0.0f64; 2], [0.0f64; 2]);
-    for k in 0..4 {
-        let along = plane.normal.dot(displacements[k]);
-        let side = usize::from(k >= first);
-        (advance[k], behind[k]) = match side {
-            0 => (-along, plane.heights[k] - low),
-            _ => (along, high - plane.heights[k]),
-        };
-        let need = advance[k] - behind[k];
-        needs[side] = needs[side].max(need);
-        if !movable[k] {
-            forced[side] = forced[side].max(need);
-        }
+pub fn limits<const N: usize>(points: &[Advance; N], room: f64, margin: f64) -> Limits<N> {
+    let (mut forced, mut wanted) = ([f64::NEG_INFINITY; 2], [f64::NEG_INFINITY; 2]);
+    for point in points {
+        let side = usize::from(!point.first);
+        let base = point.base - point.behind;
+        forced[side] = forced[side].max(base);
+        wanted[side] = wanted[side].max(base + point.own.max(0.0));
     }
-    let room = (plane.gap - least).max(0.0);
-    let all = needs[0] + needs[1];
-    let fair = if all > 0.0 {
-        needs[0] / all * room
-    } else {
-        0.5 * room
-    };
-    let squeezed = forced[0] + forced[1] > room;
-    let share = fair.min(room - forced[1]).max(forced[0]);
-    let shares = [share, room - share];
-    let mut kept = [1.0; 4];
-    for k in 0..4 {
-        let allowed = (shares[usize::from(k >= first)] + behind[k] - margin).max(0.0);
-        if movable[k] && advance[k] > allowed {
+    let room = room.max(0.0);
+    let squeezed = forced[0] + forced[1] > room + margin;
+    let spare = (room - forced[0] - forced[1]).max(0.0);
+    let more = [wanted[0] - forced[0], wanted[1] - forced[1]];
+    let all = more[0] + more[1];
+    let part = if all > 0.0 { more[0] / all } else { 0.5 };
+    let shares = [forced[0] + part * spare, forced[1] + (1.0 - part) * spare];
+    let kept = points.map(|point| {
+        let share = shares[usize::from(!point.first)];
+        let allowed = (share + point.behind - point.base - margin).max(0.0);
+        if point.own > allowed {
             // Rounded downwards: one part in 2^52 is the most that a division errs by.
-            kept[k] = (allowed / advance[k] * (1.0 - 4.0 * UNIT)).clamp(0.0, 1.0);
+            (allowed / point.own * (1.0 - 4.0 * UNIT)).clamp(0.0, 1.0)
+        } else {
+            1.0
+        }
+    });
+    Limits { kept, squeezed }
+}
+
+/// The gap that must be left at the end between features that start with `gap`, where features are
+/// to keep `least`, all in m.
+///
+/// Features that are closer than many margins must not come closer by even one margin, because
+/// margins would add up in many steps.
+#[must_use]
+#[inline]
+pub fn needed(gap: f64, least: f64, margin: f64) -> f64 {
+    const MARGINS: f64 = 1024.0;
+    let kept = gap.min(least);
+    if kept > MARGINS * margin {
+        kept - 2.0 * margin
+    } else {
+        kept
+    }
+}
+
+/// A plane between a face and the segment of a round body: the face's corners, and the segment's
+/// ends, in m. The gap is that to the segment.
+#[must_use]
+pub fn from_segment(face: &[DVec3; 3], segment: &[DVec3; 2]) -> Option<(DVec3, f64)> {
+    let ([a, b, c], [p, q]) = (*face, *segment);
+    let mut nearest: Option<(DVec3, f64)> = None;
+    let mut look = |kind: Kind, points: [DVec3; 4], sign: f64| -> Option<()> {
+        let (normal, distance) = between_closest_points(kind, &points)?;
+        if nearest.is_none_or(|(_, least)| distance < least) {
+            nearest = Some((normal * sign, distance));
+        }
+        Some(())
+    };
+    look(Kind::VertexFace, [p, a, b, c], -1.0)?;
+    if p != q {
+        look(Kind::VertexFace, [q, a, b, c], -1.0)?;
+        for [r, s] in [[a, b], [b, c], [c, a]] {
+            look(Kind::EdgeEdge, [r, s, p, q], 1.0)?;
         }
     }
-    Limits { kept, squeezed }
+    let (normal, _) = nearest?;
+    let gap = segment_gap(normal, face, segment);
+    (gap > 0.0).then_some((normal, gap))
+}
+
+/// The gap between a face and a segment along a direction, in m.
+#[must_use]
+pub fn segment_gap(normal: DVec3, face: &[DVec3; 3], segment: &[DVec3; 2]) -> f64 {
+    let above = |x: DVec3| normal.dot(x - segment[0]);
+    let low = face.map(above).into_iter().fold(f64::INFINITY, f64::min);
+    low - above(segment[1]).max(0.0)
 }

@@ -1,117 +1,226 @@
-//! The search for hits: pairs of cloth features whose displacements are not certified while all
-//! vertices go at a common rate.
+//! The search for hits: what may cross while all vertices go at a common rate.
 //!
-//! The traversal is that of contacts, with the actual displacements in place of the foreseen ones.
-//! Pairs that it leaves out stay apart by the reach of contacts, which is far above the gap to be
-//! kept. The others are tested by a plane that goes with the mean displacement of the four
-//! vertices: a common motion cancels, and the plane's argument holds as seen from what goes with
-//! it.
+//! The search of contacts has looked at every pair that may come within reach while vertices go as
+//! foreseen. These candidates are tested again with the displacements that the step came to. A
+//! vertex that ends elsewhere than foreseen by nearly half the reach or more is an *exceeder*: the
+//! pairs that it may cross are searched for anew, in the tree of all triangles.
+
+use std::collections::BTreeSet;
 
 use glam::DVec3;
 
+use super::bodies::{Form, Scenery};
 use super::plane::{self, Kind, Motion};
-use super::truncate::Pair;
-use crate::collide::bodies::collider::{Analytic, BodySurface};
-use crate::collide::cull::rest_adjacent::RestAdjacentPair;
-use crate::collide::narrow::contact::PairKind;
-use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves};
-use crate::collide::narrow::features;
-use crate::collide::query::snapshot::Snapshot;
-use crate::collide::query::targets::Target;
-use crate::collide::query::test_run::{Sink, TestRun};
-use crate::collide::surface::Surface;
+use super::truncate::{Meeting, Pair, Round, Truncate};
+use crate::collide::narrow::ccd::{
+    self, Answer, EdgeEdge, Separation, VertexFace, edge_edge, vertex_face,
+};
+use crate::collide::query::findings::Candidate;
 
-/// The pairs of a search.
+/// The outcome of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hits {
-    /// The pairs that are not certified, each once, in no order that matters.
-    pub pairs: Vec<Pair>,
-    /// The number of pairs that were tested.
+    /// What is not certified, in no order that matters; some may be there twice.
+    pub meetings: Vec<Meeting>,
+    /// The number of tests that were made.
     pub tests: u64,
 }
 
-/// Whether a plane certifies a pair whose vertices go at a common rate.
+/// Whether a pair stays apart whose vertices go at a common rate: by one plane, or, where features
+/// turn about each other, by [continuous collision detection](crate::collide::ccd).
 #[must_use]
 pub fn is_certified(kind: Kind, displacements: &Motion, least: f64) -> bool {
-    let displacements = displacements.less_mean();
-    plane::separating(kind, &displacements.start)
-        .is_some_and(|at_start| plane::keeps_apart(kind, &at_start, &displacements, least))
+    let seen = displacements.less_mean();
+    plane::separating(kind, &seen.start).is_some_and(|at_start| {
+        plane::keeps_apart(kind, &at_start, &seen, least)
+            || at_start.gap > least && stays_apart(kind, displacements, least)
+    })
+}
+
+/// Whether continuous collision detection shows that a pair keeps a distance.
+#[cold]
+fn stays_apart(kind: Kind, displacements: &Motion, least: f64) -> bool {
+    let Ok(separation) = Separation::new(least) else {
+        return false;
+    };
+    let answer = match features(kind, displacements) {
+        Features::VertexFace(query) => vertex_face(&query, separation),
+        Features::Edges(query) => edge_edge(&query, separation),
+    };
+    answer == Ok(Answer::Safe)
+}
+
+/// Two features on their ways, as continuous collision detection takes them.
+pub(super) enum Features {
+    VertexFace(VertexFace),
+    Edges(EdgeEdge),
+}
+
+pub(super) fn features(kind: Kind, displacements: &Motion) -> Features {
+    let [a, b, c, d] = std::array::from_fn(|k| ccd::Motion {
+        start: displacements.start[k],
+        end: displacements.end[k],
+    });
+    match kind {
+        Kind::VertexFace => Features::VertexFace(VertexFace {
+            vertex: a,
+            face: [b, c, d],
+        }),
+        Kind::EdgeEdge => Features::Edges(EdgeEdge {
+            first: [a, b],
+            second: [c, d],
+        }),
+    }
 }
 
 impl Hits {
-    /// Adds the hits of a target of cloth with itself; those of bodies are none. `snap` has the
-    /// start of the step and the velocities with which all vertices go to `goal` (m). `least` is
-    /// the gap in m that certified features keep, see [`Truncate::least`](super::Truncate::least).
-    pub fn add(&mut self, snap: &Snapshot<'_>, target: Target, goal: &[DVec3], least: f64) {
-        let Some(mut run) = TestRun::new(target, snap) else {
-            return;
-        };
-        let mut sink = Testing {
-            hits: self,
-            goal,
-            least,
-        };
-        while !run.advance_into(snap, u32::MAX, &mut sink).1 {}
-    }
-}
-
-struct Testing<'a> {
-    hits: &'a mut Hits,
-    goal: &'a [DVec3],
-    least: f64,
-}
-
-impl Testing<'_> {
-    fn test(&mut self, snap: &Snapshot<'_>, kind: PairKind, a: u32, b: u32) {
-        let pair = named(snap.cloth.surface(), kind, a, b);
-        let displacements = Motion {
-            start: pair.vertices.map(|v| snap.x[v as usize]),
-            end: pair.vertices.map(|v| self.goal[v as usize]),
-        };
-        self.hits.tests += 1;
-        if !is_certified(pair.kind, &displacements, self.least) {
-            self.hits.pairs.push(pair);
-        }
-    }
-}
-
-/// The vertices of a pair of cloth features.
-fn named(surface: &Surface, kind: PairKind, a: u32, b: u32) -> Pair {
-    if kind == PairKind::VertexFace {
-        let [p, q, r] = surface.triangles()[b as usize];
-        Pair {
-            kind: Kind::VertexFace,
-            vertices: [a, p, q, r],
-        }
-    } else {
-        let ([p, q], [r, s]) = (surface.edges()[a as usize], surface.edges()[b as usize]);
-        Pair {
-            kind: Kind::EdgeEdge,
-            vertices: [p, q, r, s],
-        }
-    }
-}
-
-impl Sink for Testing<'_> {
-    #[inline]
-    fn cloth(
+    /// Tests candidates of the search of contacts.
+    pub(crate) fn add_candidates(
         &mut self,
-        snap: &Snapshot<'_>,
-        filter: &mut FeatureFilter,
-        leaves: [&Leaves<'_>; 2],
-        pairs: &[(u32, u32)],
+        step: &Truncate<'_>,
+        scenery: &Scenery,
+        candidates: &[Candidate],
     ) {
-        filter.features(snap, leaves, pairs, |kind, a, b| {
-            self.test(snap, kind, a, b)
+        // Cloth comes first among triangles, and so among edges.
+        let (triangles, edges) = (step.surface.triangles(), step.surface.edges());
+        for candidate in candidates {
+            let &Candidate { kind, body, a, b } = candidate;
+            match kind {
+                Candidate::VERTEX_FACE => {
+                    let [p, q, r] = triangles[b as usize];
+                    self.test_features(step, Pair::vertex_face(a, [p, q, r]));
+                }
+                Candidate::EDGES => {
+                    let pair = Pair::edges(edges[a as usize], edges[b as usize]);
+                    self.test_features(step, pair);
+                }
+                Candidate::TRIANGLES => {
+                    let of_body = scenery.triangles_of(body).start + b;
+                    step.features_of(a, of_body, |pair| self.test_features(step, pair));
+                }
+                _ => match step.movers[body as usize].form {
+                    Form::Triangles => {
+                        for t in scenery.triangles_of(body) {
+                            step.features_of(a, t, |pair| self.test_features(step, pair));
+                        }
+                    }
+                    Form::Round { .. } => {
+                        let face = triangles[a as usize];
+                        self.test(step, Meeting::Round { face, body });
+                    }
+                    Form::Plane { .. } => {
+                        for vertex in step.surface.owned_vertices(a) {
+                            self.test(step, Meeting::Plane { vertex, body });
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Searches for what some vertices may cross, wherever they go.
+    pub fn add_exceeders(&mut self, step: &Truncate<'_>, exceeders: &[bool]) {
+        let mut round = Round::default();
+        step.refit(step.goal, exceeders, &mut round);
+        self.add_of(step, exceeders, &mut round);
+    }
+
+    /// Tests all that some vertices may cross, in a tree that is up to date.
+    pub(super) fn add_of(&mut self, step: &Truncate<'_>, vertices: &[bool], round: &mut Round) {
+        step.search(step.goal, vertices, round, |pair| {
+            self.test_features(step, pair);
+        });
+        step.search_solids(step.goal, None, vertices, |meeting| {
+            self.test(step, meeting);
         });
     }
 
     #[inline]
-    fn rest_adjacent(&mut self, snap: &Snapshot<'_>, pair: &RestAdjacentPair) {
-        features::rest_adjacent_features(snap, pair, |kind, a, b| self.test(snap, kind, a, b));
+    fn test_features(&mut self, step: &Truncate<'_>, pair: Pair) {
+        let at = pair.vertices.map(|v| v as usize);
+        let displacements = Motion {
+            start: at.map(|v| step.start[v]),
+            end: at.map(|v| step.goal[v]),
+        };
+        self.tests += 1;
+        if !is_certified(pair.kind, &displacements, step.least) {
+            self.note(step, Meeting::Features(pair));
+        }
     }
 
-    fn body(&mut self, _: &Snapshot<'_>, _: (u32, &BodySurface), _: [u32; 2]) {}
+    pub(super) fn test(&mut self, step: &Truncate<'_>, meeting: Meeting) {
+        self.tests += 1;
+        let end = |v: u32| step.goal[v as usize];
+        let is_certified = match meeting {
+            Meeting::Features(pair) => return self.test_features(step, pair),
+            Meeting::Round { face, body } => {
+                let seen = step.seen_by_round(face, body, face.map(end));
+                seen.is_some_and(|seen| seen.is_apart(step.least))
+            }
+            Meeting::Plane { vertex, body } => {
+                let seen = step.seen_by_plane(vertex, body, end(vertex));
+                seen.is_some_and(|seen| seen.is_apart(step.least))
+            }
+        };
+        if !is_certified {
+            self.note(step, meeting);
+        }
+    }
 
-    fn solid(&mut self, _: &Snapshot<'_>, _: (u32, &Analytic), _: u32) {}
+    /// Notes a hit, unless volumes around the displacements are apart: those are the same whoever
+    /// came by the pair, and which pairs a search comes by depends on who else tests what.
+    #[cold]
+    fn note(&mut self, step: &Truncate<'_>, meeting: Meeting) {
+        if step.may_meet(&meeting) && !step.is_suspended(&meeting) {
+            self.meetings.push(meeting);
+        }
+    }
+}
+
+/// The vertices that end farther than an allowance (m) from where they were foreseen.
+#[must_use]
+pub fn exceeders(goal: &[DVec3], foreseen: impl Fn(usize) -> DVec3, allowance: f64) -> Vec<u32> {
+    let beyond = |&v: &usize| {
+        let way = goal[v] - foreseen(v);
+        // What is no number exceeds any allowance.
+        !(way.length_squared() <= allowance * allowance)
+    };
+    (0..goal.len()).filter(beyond).map(|v| v as u32).collect()
+}
+
+/// Whether a feature of each of some vertices, given with a body, touches or crosses the body where
+/// the step starts.
+#[must_use]
+pub fn is_crossing(step: &Truncate<'_>, vertices: &[[u32; 2]]) -> Vec<bool> {
+    let mut asked = vec![false; step.start.len()];
+    for &[v, _] in vertices {
+        asked[v as usize] = true;
+    }
+    let mut found = BTreeSet::new();
+    let mut note = |of: &[u32], body: u32| found.extend(of.iter().map(|&v| [v, body]));
+    let mut round = Round::default();
+    step.refit(step.start, &asked, &mut round);
+    step.search(step.start, &asked, &mut round, |pair| {
+        let start = pair.vertices.map(|v| step.start[v as usize]);
+        if plane::separating(pair.kind, &start).is_none()
+            && let Some(body) = pair.vertices.iter().find_map(|&v| step.body(v))
+        {
+            note(&pair.vertices, body);
+        }
+    });
+    let at = |v: u32| step.start[v as usize];
+    step.search_solids(step.start, None, &asked, |meeting| match meeting {
+        Meeting::Features(_) => {}
+        Meeting::Round { face, body } => {
+            if step.seen_by_round(face, body, face.map(at)).is_none() {
+                note(&face, body);
+            }
+        }
+        Meeting::Plane { vertex, body } => {
+            if step.seen_by_plane(vertex, body, at(vertex)).is_none() {
+                note(&[vertex], body);
+            }
+        }
+    });
+    vertices.iter().map(|pair| found.contains(pair)).collect()
 }

@@ -6,9 +6,10 @@ use std::ops::Range;
 use glam::DVec3;
 use proptest::prelude::*;
 
-use super::plane::{self, Motion, separating};
+use super::plane::{self, Advance, Motion, separating};
 use super::truncate::Round;
 use super::*;
+use crate::collide::BodyMotion;
 use crate::collide::audit::crossings;
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::tree::Bvh;
@@ -45,6 +46,10 @@ struct Cloth {
     masses: Vec<f64>,
     /// The number of vertices that can be stopped.
     movable: u32,
+    /// How the body of all others moves.
+    mover: Mover,
+    body_of: Vec<u32>,
+    held: Vec<bool>,
 }
 
 /// What a step came to.
@@ -84,6 +89,9 @@ impl Cloth {
             surface: Surface::new(&triangles, x.len()),
             masses: vec![1.0; x.len()],
             movable: x.len() as u32,
+            mover: falling(0.0),
+            body_of: vec![0; x.len()],
+            held: vec![false; x.len()],
             x,
         };
         assert!(cloth.crossings(&cloth.x).is_empty());
@@ -132,6 +140,11 @@ impl Cloth {
             goal,
             masses: &self.masses,
             movable: self.movable,
+            movers: std::slice::from_ref(&self.mover),
+            body_of: &self.body_of,
+            held: &self.held,
+            suspended: &[],
+            self_collision: true,
             least: LEAST,
         }
     }
@@ -183,8 +196,18 @@ impl Cloth {
     }
 }
 
+/// A body of triangles that falls by some length in a step.
+fn falling(by: f64) -> Mover {
+    let motion = BodyMotion::constant(DVec3::Z * -by);
+    Mover {
+        form: Form::Triangles,
+        from: motion.at(0.0),
+        to: motion.at(1.0),
+    }
+}
+
 /// All pairs that are not certified, found by looking at all whose volumes meet.
-fn uncertified(step: &Truncate<'_>) -> Vec<Pair> {
+fn uncertified(step: &Truncate<'_>) -> Vec<Meeting> {
     let all = vec![true; step.start.len()];
     let mut round = Round::default();
     step.refit(step.goal, &all, &mut round);
@@ -203,7 +226,7 @@ fn uncertified(step: &Truncate<'_>) -> Vec<Pair> {
         let first = pair.kind.first();
         let meets = around(0..first).overlaps(&around(first..4));
         if meets && !is_certified(pair.kind, &displacements, LEAST) {
-            hits.push(pair);
+            hits.push(Meeting::Features(pair));
         }
     });
     hits
@@ -292,7 +315,10 @@ fn the_order_of_hits_does_not_matter() {
     assert!(hits.len() > 100);
     let one = truncate.run(&hits);
     hits.reverse();
-    hits.sort_by_key(|pair| pair.vertices[1] % 7);
+    hits.sort_by_key(|hit| match hit {
+        Meeting::Features(pair) => pair.vertices[1] % 7,
+        _ => 0,
+    });
     assert_eq!(truncate.run(&hits), one);
 }
 
@@ -333,16 +359,27 @@ fn cloth_gives_way_to_what_cannot_be_stopped_as_far_as_there_is_room() {
 }
 
 #[test]
-fn what_is_left_no_room_is_named_and_cloth_does_not_cross_cloth() {
-    // A plate that comes down on two sheets and goes through them.
+fn what_a_body_sweeps_over_is_carried_along_with_all_that_is_in_its_way() {
+    // A plate that comes down on two sheets, and takes both along.
     let mut cloth = Cloth::stack(3, 6, 0.5);
-    cloth.movable = 72;
+    (cloth.movable, cloth.mover) = (72, falling(2.0));
     let stepped = cloth.step(|v, _| if v < 72 { DVec3::ZERO } else { DVec3::Z * -2.0 });
-    assert!(!stepped.found.squeezed.is_empty());
-    let squeezed = |pair: &Pair| {
-        pair.vertices.iter().any(|&v| v < 72) && pair.vertices.iter().any(|&v| v >= 72)
-    };
-    assert!(stepped.found.squeezed.iter().all(squeezed));
+    assert_eq!(stepped.found.squeezed, []);
+    assert_eq!(cloth.crossings(&cloth.x), []);
+    assert!(cloth.x[36].z < -1.0 && cloth.x[0].z < cloth.x[36].z);
+}
+
+#[test]
+fn what_is_left_no_room_is_named_and_cloth_does_not_cross_cloth() {
+    // As above, but pins hold the lower sheet.
+    let mut cloth = Cloth::stack(3, 6, 0.5);
+    (cloth.movable, cloth.mover) = (72, falling(2.0));
+    cloth.held[..36].fill(true);
+    let stepped = cloth.step(|v, _| if v < 72 { DVec3::ZERO } else { DVec3::Z * -2.0 });
+    let squeezed = &stepped.found.squeezed;
+    assert!(!squeezed.is_empty());
+    assert!(squeezed.iter().all(|s| s.vertex < 72 && s.body == 0));
+    assert_eq!(cloth.x[..36], Cloth::stack(3, 6, 0.5).x[..36]);
     assert_eq!(
         crossings(&cloth.x[..72], &cloth.surface.triangles()[..100]),
         []
@@ -358,7 +395,7 @@ fn what_crosses_at_the_start_stays_where_it_is() {
     let truncate = cloth.truncate(&goal);
     let found = truncate.run(&uncertified(&truncate));
     assert_eq!(found.kept[5], 0.0);
-    let stayed = found.end(&truncate, 5) - found.common[5];
+    let stayed = found.end(&truncate, 5) - found.base[5];
     assert!(stayed.distance(before[5]) < 1e-15);
 }
 
@@ -376,7 +413,9 @@ fn points() -> impl Strategy<Value = [DVec3; 4]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(
+        4000 * std::env::var("PROPTEST_TIMES").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+    ))]
 
     /// A plane is found if and only if the features do not touch: their distance, of small whole
     /// coordinates, is zero or well above rounding.
@@ -402,7 +441,14 @@ proptest! {
         let Some(found) = separating(kind, &points) else { return Ok(()) };
         let displacements = displacements.map(DVec3::from_array);
         let margin = plane::margin(plane::largest(&points) + 9.0);
-        let limits = plane::limits(kind, &found, &displacements, [true; 4], LEAST, margin);
+        let (low, high) = plane::sides(kind, &found.heights);
+        let advances: [Advance; 4] = std::array::from_fn(|k| {
+            let (first, along) = (k < kind.first(), found.normal.dot(displacements[k]));
+            let height = found.heights[k];
+            let (behind, own) = if first { (height - low, -along) } else { (high - height, along) };
+            Advance { first, behind, base: 0.0, own }
+        });
+        let limits = plane::limits(&advances, found.gap - LEAST, margin);
         prop_assert!(!limits.squeezed);
         let ends = [0, 1, 2, 3].map(|k| points[k] + displacements[k] * limits.kept[k]);
         prop_assert!(plane::gap(kind, found.normal, &ends) >= found.gap.min(LEAST) - 2.0 * margin);
@@ -411,4 +457,132 @@ proptest! {
             prop_assert!(toward > 0.0 || limits.kept[k] == 1.0);
         }
     }
+}
+
+/// Goes displacements by impulses and zones alone, and tells how they end.
+fn responded(cloth: &Cloth, goal: &[DVec3]) -> Responded {
+    let step = cloth.truncate(goal);
+    respond(&step, &uncertified(&step))
+}
+
+/// The displacements of two steps of the same velocities, the second of which begins where the
+/// first ended, as shares of the length of the first.
+fn collided(mut cloth: Cloth, displacements: &[DVec3]) -> Vec<DVec3> {
+    let mut u = displacements.to_vec();
+    for _ in 0..2 {
+        let goal: Vec<DVec3> = cloth.x.iter().zip(&u).map(|(x, u)| *x + *u).collect();
+        let found = responded(&cloth, &goal);
+        assert_eq!(found.left, []);
+        assert_eq!(found.zones, 0);
+        u = found
+            .goal
+            .iter()
+            .zip(&cloth.x)
+            .map(|(to, x)| *to - *x)
+            .collect();
+        cloth.x = found.goal;
+    }
+    u
+}
+
+fn of_triangles(x: Vec<DVec3>, triangles: &[[u32; 3]]) -> Cloth {
+    let center = |t: &[u32; 3]| t.iter().map(|&v| x[v as usize]).sum::<DVec3>() / 3.0;
+    let items = (0..).zip(triangles).map(|(i, t)| (i, center(t)));
+    Cloth {
+        tree: Bvh::build(items.collect()),
+        surface: Surface::new(triangles, x.len()),
+        masses: vec![1.0; x.len()],
+        movable: x.len() as u32,
+        mover: falling(0.0),
+        body_of: Vec::new(),
+        held: vec![false; x.len()],
+        x,
+    }
+}
+
+#[test]
+fn a_vertex_and_a_free_triangle_share_their_momentum() {
+    // The corners of the vertex's own triangle are so light that they take no part.
+    let third = 2.0 * std::f64::consts::PI / 3.0;
+    let corner = |k: f64| DVec3::new((third * k).cos(), (third * k).sin(), 0.0);
+    let tip = DVec3::Z * 0.01;
+    let far = |x: f64| tip + DVec3::new(x, 0.0, 5.0);
+    let x = vec![
+        corner(0.0),
+        corner(1.0),
+        corner(2.0),
+        tip,
+        far(0.1),
+        far(-0.1),
+    ];
+    let mut cloth = of_triangles(x, &[[0, 1, 2], [3, 4, 5]]);
+    cloth.masses[4..].fill(1e-9);
+    let down = [0.0, 0.0, 0.0, -0.1, -0.1, -0.1].map(|z| DVec3::Z * z);
+    let u = collided(cloth, &down);
+    for u in &u[..4] {
+        assert!((u.z / -0.1 - 0.25).abs() < 1e-4, "{u}");
+    }
+    let momentum: f64 = u[..4].iter().map(|u| u.z).sum();
+    assert!((momentum + 0.1).abs() < 1e-15, "{momentum}");
+}
+
+#[test]
+fn two_crossed_edges_share_their_momentum() {
+    let above = |x: f64, y: f64, z: f64| DVec3::new(x, y, z);
+    let x = vec![
+        above(-1.0, 0.0, 0.0),
+        above(1.0, 0.0, 0.0),
+        above(0.0, 0.0, -5.0),
+        above(0.0, -1.0, 0.01),
+        above(0.0, 1.0, 0.01),
+        above(0.0, 0.0, 5.0),
+    ];
+    let mut cloth = of_triangles(x, &[[0, 1, 2], [3, 4, 5]]);
+    (cloth.masses[2], cloth.masses[5]) = (1e-9, 1e-9);
+    let down = [0.0, 0.0, 0.0, -0.1, -0.1, -0.1].map(|z| DVec3::Z * z);
+    let u = collided(cloth, &down);
+    for v in [0, 1, 3, 4] {
+        assert!((u[v].z / -0.1 - 0.5).abs() < 1e-4, "{}", u[v]);
+    }
+    let momentum = u[0].z + u[1].z + u[3].z + u[4].z;
+    assert!((momentum + 0.2).abs() < 1e-15, "{momentum}");
+}
+
+#[test]
+fn sheets_of_unequal_mass_keep_their_momentum() {
+    let mut cloth = Cloth::sheets(&[[10, 10]; 2], |sheet, x, y| {
+        DVec3::new(x, y, 0.0) + DVec3::new(0.37, 0.21, 3.0) * sheet as f64
+    });
+    cloth.masses[100..].fill(3.0);
+    let mut u = vec![DVec3::ZERO; 200];
+    for (v, u) in u.iter_mut().enumerate() {
+        *u = DVec3::Z * if v < 100 { 4.0 } else { -4.0 };
+    }
+    let momentum =
+        |u: &[DVec3]| -> DVec3 { u.iter().zip(&cloth.masses).map(|(u, m)| *u * *m).sum() };
+    let before = momentum(&u);
+    let mut x = cloth.x.clone();
+    for step in 0..6 {
+        let goal: Vec<DVec3> = x.iter().zip(&u).map(|(x, u)| *x + *u).collect();
+        let truncate = Truncate {
+            start: &x,
+            ..cloth.truncate(&goal)
+        };
+        let found = respond(&truncate, &uncertified(&truncate));
+        let last = Truncate {
+            goal: &found.goal,
+            ..truncate
+        };
+        let cut = last.run(&found.left);
+        let ends: Vec<DVec3> = (0..200).map(|v| cut.end(&last, v)).collect();
+        assert_eq!(cloth.crossings(&ends), [], "step {step}");
+        u = ends.iter().zip(&x).map(|(to, x)| *to - *x).collect();
+        u.iter_mut()
+            .zip(&cut.restored)
+            .for_each(|(u, by)| *u += *by);
+        let change = (momentum(&u) - before).length() / before.length();
+        assert!(change < 1e-10, "step {step}: {change}");
+        x = ends;
+    }
+    assert!(u.iter().all(|u| u.z.abs() < 3.9));
 }

@@ -1,10 +1,14 @@
 //! The rounds of truncation: planes for hits, then for what the cuts of the round before may lead
 //! to.
 
+use std::collections::BTreeSet;
+
 use glam::DVec3;
 
-use super::common;
-use super::plane::{self, Kind, Motion};
+use super::bodies::{Form, Mover};
+use super::common::{self, Components};
+use super::plane::{self, Advance, Kind, Limits, Motion};
+use super::solids::{FaceAndRound, VertexAndPlane};
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::surface::Surface;
@@ -18,10 +22,60 @@ pub struct Pair {
     pub vertices: [u32; 4],
 }
 
+impl Pair {
+    /// A vertex and a face.
+    pub(super) fn vertex_face(vertex: u32, [a, b, c]: [u32; 3]) -> Self {
+        Self {
+            kind: Kind::VertexFace,
+            vertices: [vertex, a, b, c],
+        }
+    }
+
+    /// Two edges.
+    pub(super) fn edges([a, b]: [u32; 2], [c, d]: [u32; 2]) -> Self {
+        Self {
+            kind: Kind::EdgeEdge,
+            vertices: [a, b, c, d],
+        }
+    }
+}
+
+/// What may cross: two features, or a face or a vertex of cloth and a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Meeting {
+    /// Two features of triangles.
+    Features(Pair),
+    /// A face of cloth and a ball or a capsule.
+    Round {
+        /// The corners of the face.
+        face: [u32; 3],
+        /// The number of the body.
+        body: u32,
+    },
+    /// A vertex of cloth and a half space.
+    Plane {
+        /// The vertex.
+        vertex: u32,
+        /// The number of the body.
+        body: u32,
+    },
+}
+
+/// A vertex that a body left no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Squeezed {
+    /// The vertex.
+    pub vertex: u32,
+    /// The body that it lets through.
+    pub body: u32,
+    /// The body that leaves no room on the other side; `None` if cloth does that cannot give way.
+    pub against: Option<u32>,
+}
+
 /// A step that is to be truncated.
 #[derive(Clone, Copy, Debug)]
 pub struct Truncate<'a> {
-    /// All triangles: of cloth, and of bodies.
+    /// All triangles: of cloth, and after it of bodies.
     pub surface: &'a Surface,
     /// A tree over the triangles.
     pub tree: &'a Bvh,
@@ -29,11 +83,21 @@ pub struct Truncate<'a> {
     pub start: &'a [DVec3],
     /// Where each vertex would go, in m.
     pub goal: &'a [DVec3],
-    /// The mass of each vertex in kg: common motion is a mean by mass.
+    /// The mass of each vertex of cloth in kg: common motion is a mean by mass.
     pub masses: &'a [f64],
     /// Vertices from this number on cannot be stopped: those of bodies. Their features are not
     /// tested against each other.
     pub movable: u32,
+    /// The bodies.
+    pub movers: &'a [Mover],
+    /// The body of each vertex that cannot be stopped.
+    pub body_of: &'a [u32],
+    /// Whether no body may carry each vertex of cloth along: what pins hold.
+    pub held: &'a [bool],
+    /// Vertices, each with a body that it may cross, ascending.
+    pub suspended: &'a [[u32; 2]],
+    /// Whether cloth is tested against cloth.
+    pub self_collision: bool,
     /// The gap that features leave between them, in m, unless they start with less; far above the
     /// rounding of coordinates.
     pub least: f64,
@@ -42,15 +106,17 @@ pub struct Truncate<'a> {
 /// What truncation has found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Truncated {
-    /// The share of its displacement beyond the common displacement that each vertex goes, from 0
-    /// to 1.
+    /// The share of its displacement beyond the base that each vertex goes, from 0 to 1.
     pub kept: Vec<f64>,
-    /// The displacement in m that each vertex has in common with all that is near; empty where
-    /// nothing is cut.
-    pub common: Vec<DVec3>,
-    /// Pairs that nothing keeps apart, because they have vertices that cannot be stopped;
-    /// ascending.
-    pub squeezed: Vec<Pair>,
+    /// The displacement in m that each vertex goes in any case: what it has in common with all that
+    /// is near, or that of the body that carries it.
+    pub base: Vec<DVec3>,
+    /// The displacement in m that each vertex of cloth lacks for momentum: velocities may have it,
+    /// where positions must not. Empty where nothing is cut.
+    pub restored: Vec<DVec3>,
+    /// Vertices that bodies leave no room, with those bodies, beside the ones that were suspended
+    /// before; ascending.
+    pub squeezed: Vec<Squeezed>,
     /// How many rounds it took.
     pub rounds: u32,
     /// How many pairs were tested in all rounds.
@@ -70,13 +136,13 @@ impl Truncated {
         if kept >= 1.0 {
             return goal;
         }
-        let common = self.common[at];
+        let base = self.base[at];
         if kept > 0.0 {
-            start + (common + (goal - start - common) * kept)
-        } else if common == DVec3::ZERO {
+            start + (base + (goal - start - base) * kept)
+        } else if base == DVec3::ZERO {
             start
         } else {
-            start + common
+            start + base
         }
     }
 }
@@ -93,13 +159,59 @@ pub(super) struct Round {
     stack: Vec<(u32, u32)>,
 }
 
+/// What truncation does to a vertex whose pair has no room; in the order in which it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Remedy {
+    /// It may cross the body from now on.
+    Suspend(Squeezed),
+    /// The body carries it along.
+    Carry { vertex: u32, body: u32 },
+}
+
+/// The state of truncation between rounds.
+struct Progress {
+    found: Truncated,
+    /// Displacements that all vertices of a component have in common.
+    common: Vec<DVec3>,
+    /// Where vertices end, as seen from what moves with the common displacement.
+    ends: Vec<DVec3>,
+    /// Shares that a round's planes allow, apart from those by which it judges.
+    next: Vec<f64>,
+    /// The body that carries each vertex of cloth.
+    carrier: Vec<Option<u32>>,
+    suspended: BTreeSet<[u32; 2]>,
+    /// Vertices whose shares a round has lowered.
+    cut: Vec<u32>,
+    remedies: Vec<Remedy>,
+}
+
+impl Progress {
+    fn is_suspended(&self, vertices: &[u32], body: u32) -> bool {
+        !self.suspended.is_empty()
+            && vertices
+                .iter()
+                .any(|&v| self.suspended.contains(&[v, body]))
+    }
+
+    fn lower(&mut self, vertex: u32, share: f64) {
+        if share < self.next[vertex as usize] {
+            self.next[vertex as usize] = share;
+            self.cut.push(vertex);
+        }
+    }
+
+    fn lower_all(&mut self, vertices: &[u32]) {
+        vertices.iter().for_each(|&v| self.lower(v, 0.0));
+    }
+}
+
 impl Truncate<'_> {
     /// Cuts displacements until every pair is certified that is a hit or has a cut vertex.
     ///
     /// # Panics
     /// If arrays have other lengths than the surface has vertices.
     #[must_use]
-    pub fn run(&self, hits: &[Pair]) -> Truncated {
+    pub fn run(&self, hits: &[Meeting]) -> Truncated {
         let mut found = Truncated {
             kept: vec![1.0; self.start.len()],
             ..Truncated::default()
@@ -107,95 +219,492 @@ impl Truncate<'_> {
         if hits.is_empty() {
             return found;
         }
-        found.common = common::displacements(self);
-        // Where vertices end, as seen from what moves with the common displacement.
-        let mut ends: Vec<DVec3> = self
-            .goal
-            .iter()
-            .zip(&found.common)
-            .map(|(x, w)| x - w)
-            .collect();
-        // Shares that a round's planes allow, apart from those by which it judges.
-        let mut next = found.kept.clone();
-        let mut cut: Vec<u32> = Vec::new();
-        for pair in hits {
-            found.tests += 1;
-            self.judge(pair, &ends, &mut next, &mut cut, &mut found);
+        let components = common::components(self);
+        let common = components.common.clone();
+        let ends = self.goal.iter().zip(&common).map(|(x, w)| *x - *w);
+        found.base.clone_from(&common);
+        let mut progress = Progress {
+            ends: ends.collect(),
+            next: found.kept.clone(),
+            carrier: vec![None; self.movable as usize],
+            suspended: self.suspended.iter().copied().collect(),
+            cut: Vec::new(),
+            remedies: Vec::new(),
+            common,
+            found,
+        };
+        for hit in hits {
+            self.judge(hit, &mut progress);
         }
         let mut changed = vec![false; self.start.len()];
         let mut round = Round::default();
-        while !cut.is_empty() {
-            found.rounds += 1;
+        while !progress.cut.is_empty() || !progress.remedies.is_empty() {
+            progress.found.rounds += 1;
             changed.fill(false);
-            for &vertex in &cut {
-                let at = vertex as usize;
-                if next[at] < found.kept[at] {
-                    found.kept[at] = next[at];
-                    ends[at] = found.end(self, vertex) - found.common[at];
-                    changed[at] = true;
-                }
-            }
-            cut.clear();
-            self.refit(&ends, &changed, &mut round);
+            self.apply(&mut progress, &mut changed);
+            self.refit(&progress.ends, &changed, &mut round);
+            let ends = std::mem::take(&mut progress.ends);
+            let mut meetings = Vec::new();
             self.search(&ends, &changed, &mut round, |pair| {
-                found.tests += 1;
-                self.judge(&pair, &ends, &mut next, &mut cut, &mut found);
+                meetings.push(Meeting::Features(pair));
             });
+            self.search_solids(&ends, Some(&progress.common), &changed, |meeting| {
+                meetings.push(meeting);
+            });
+            progress.ends = ends;
+            for meeting in &meetings {
+                self.judge(meeting, &mut progress);
+            }
         }
+        let mut found = progress.found;
         found.squeezed.sort_unstable();
-        found.squeezed.dedup();
+        found
+            .squeezed
+            .dedup_by_key(|squeezed| (squeezed.vertex, squeezed.body));
+        found.restored = self.restored(&found, &components);
         found
     }
 
-    /// Tests a pair, and lowers the shares of its vertices unless it is certified.
-    fn judge(
-        &self,
-        pair: &Pair,
-        ends: &[DVec3],
-        next: &mut [f64],
-        cut: &mut Vec<u32>,
-        found: &mut Truncated,
-    ) {
+    /// The displacement for each vertex of cloth by which cuts have fallen short on the mean of its
+    /// component, by mass; zero for components that bodies or pins have a part in, which take up the
+    /// difference.
+    fn restored(&self, found: &Truncated, components: &Components) -> Vec<DVec3> {
+        let cloth = 0..self.movable as usize;
+        let mut sums = vec![(0.0, DVec3::ZERO, true); self.movable as usize];
+        for v in cloth.clone() {
+            let (mass, lost, free) = &mut sums[components.least[v] as usize];
+            *mass += self.masses[v];
+            *free &= !self.held[v];
+            if found.kept[v] < 1.0 {
+                *lost += (self.goal[v] - found.end(self, v as u32)) * self.masses[v];
+            }
+        }
+        let of = |v: usize| {
+            let least = components.least[v] as usize;
+            match sums[least] {
+                (mass, lost, true) if !components.grounded[least] => lost / mass,
+                _ => DVec3::ZERO,
+            }
+        };
+        cloth.map(of).collect()
+    }
+
+    /// Does what a round has found: takes lower shares, and remedies. Marks the vertices that
+    /// change.
+    fn apply(&self, progress: &mut Progress, changed: &mut [bool]) {
+        let mut remedies = std::mem::take(&mut progress.remedies);
+        remedies.sort_unstable();
+        remedies.dedup();
+        for remedy in remedies {
+            match remedy {
+                Remedy::Suspend(squeezed) => {
+                    let Squeezed { vertex, body, .. } = squeezed;
+                    if progress.suspended.insert([vertex, body]) {
+                        progress.found.squeezed.push(squeezed);
+                    }
+                    let at = vertex as usize;
+                    if progress.carrier[at] == Some(body) {
+                        progress.carrier[at] = None;
+                        progress.found.base[at] = progress.common[at];
+                    }
+                    changed[at] = true;
+                }
+                Remedy::Carry { vertex, body } => {
+                    let at = vertex as usize;
+                    if !progress.suspended.contains(&[vertex, body])
+                        && progress.carrier[at].is_none_or(|present| body < present)
+                    {
+                        progress.carrier[at] = Some(body);
+                        let mover = &self.movers[body as usize];
+                        progress.found.base[at] = mover.displacement(self.start[at]);
+                        changed[at] = true;
+                    }
+                }
+            }
+        }
+        let cut = std::mem::take(&mut progress.cut);
+        for &vertex in &cut {
+            let at = vertex as usize;
+            if progress.next[at] < progress.found.kept[at] {
+                progress.found.kept[at] = progress.next[at];
+                changed[at] = true;
+            }
+        }
+        for (at, _) in changed.iter().enumerate().filter(|(_, changed)| **changed) {
+            progress.ends[at] = progress.found.end(self, at as u32) - progress.common[at];
+        }
+    }
+
+    /// The body of a vertex that cannot be stopped.
+    pub(super) fn body(&self, vertex: u32) -> Option<u32> {
+        let at = vertex.checked_sub(self.movable)?;
+        self.body_of.get(at as usize).copied()
+    }
+
+    /// Tests what may cross, and lowers the shares of its vertices, or finds another remedy, unless
+    /// it is certified.
+    fn judge(&self, meeting: &Meeting, progress: &mut Progress) {
+        progress.found.tests += 1;
+        match *meeting {
+            Meeting::Features(pair) => self.judge_features(&pair, progress),
+            Meeting::Round { face, body } => self.judge_round(face, body, progress),
+            Meeting::Plane { vertex, body } => self.judge_plane(vertex, body, progress),
+        }
+    }
+
+    fn judge_features(&self, pair: &Pair, progress: &mut Progress) {
         let at = pair.vertices.map(|v| v as usize);
+        let own_body = pair.vertices.iter().find_map(|&v| self.body(v));
+        let cloth: Cloth = pair
+            .vertices
+            .iter()
+            .filter(|&&v| v < self.movable)
+            .collect();
+        if own_body.is_some_and(|body| progress.is_suspended(cloth.vertices(), body)) {
+            return;
+        }
         let displacements = Motion {
             start: at.map(|v| self.start[v]),
-            end: at.map(|v| ends[v]),
+            end: at.map(|v| progress.ends[v]),
         };
-        let mut lower = |k: usize, share: f64| {
-            if share < next[at[k]] {
-                next[at[k]] = share;
-                cut.push(pair.vertices[k]);
-            }
-        };
-        let movable = pair.vertices.map(|v| v < self.movable);
         let Some(plane) = plane::separating(pair.kind, &displacements.start) else {
-            // They touch or cross at the start: they stay as they are.
-            found.planes += 1;
-            for k in (0..4).filter(|&k| movable[k]) {
-                lower(k, 0.0);
+            // They touch or cross at the start.
+            progress.found.planes += 1;
+            match own_body {
+                Some(body) => self.suspend(cloth.vertices(), body, None, progress),
+                None => progress.lower_all(cloth.vertices()),
             }
             return;
         };
-        if plane::keeps_apart(pair.kind, &plane, &displacements, self.least) {
+        if plane::keeps_apart(pair.kind, &plane, &displacements, self.least)
+            || self.goes_with_one(&cloth, own_body, progress)
+        {
             return;
         }
-        found.planes += 1;
-        let kept = at.map(|v| found.kept[v]);
-        let whole = at.map(|v| self.goal[v] - self.start[v] - found.common[v]);
+        progress.found.planes += 1;
         let margin = displacements.margin();
-        let limits = plane::limits(pair.kind, &plane, &whole, movable, self.least, margin);
+        let (low, high) = plane::sides(pair.kind, &plane.heights);
+        let points: [Advance; 4] = std::array::from_fn(|k| {
+            let first = k < pair.kind.first();
+            let (sign, behind) = if first {
+                (-1.0, plane.heights[k] - low)
+            } else {
+                (1.0, high - plane.heights[k])
+            };
+            self.advance(
+                pair.vertices[k],
+                plane.normal * sign,
+                first,
+                behind,
+                progress,
+            )
+        });
+        let limits = plane::limits(&points, plane.gap - self.least, margin);
+        self.impose(&cloth, own_body, &pair.vertices, &limits, progress);
+    }
+
+    /// A face and a round body, for a face that ends at these places (m); `None` if they touch or
+    /// cross at the start.
+    pub(super) fn seen_by_round(
+        &self,
+        face: [u32; 3],
+        body: u32,
+        end: [DVec3; 3],
+    ) -> Option<FaceAndRound> {
+        let start = face.map(|v| self.start[v as usize]);
+        FaceAndRound::new(&self.movers[body as usize], [start, end])
+    }
+
+    /// A vertex and a half space, for a vertex that ends at a place (m); `None` if it is not above
+    /// it at the start.
+    pub(super) fn seen_by_plane(
+        &self,
+        vertex: u32,
+        body: u32,
+        end: DVec3,
+    ) -> Option<VertexAndPlane> {
+        let start = self.start[vertex as usize];
+        VertexAndPlane::new(&self.movers[body as usize], [start, end])
+    }
+
+    /// Whether volumes around displacements to the goals meet, half of the gap wider.
+    pub(super) fn may_meet(&self, meeting: &Meeting) -> bool {
+        match meeting {
+            Meeting::Features(pair) => {
+                let (first, second) = pair.vertices.split_at(pair.kind.first());
+                let around = |vertices: &[u32]| self.around(vertices, self.goal);
+                around(first).overlaps(&around(second))
+            }
+            Meeting::Round { face, body } => {
+                let segment = self.movers[*body as usize].segment();
+                segment.is_some_and(|(segment, radius)| {
+                    let radius = radius + 0.5 * self.least;
+                    let around = Kdop18::around(segment.as_flattened(), radius);
+                    self.around(face, self.goal).overlaps(&around)
+                })
+            }
+            Meeting::Plane { .. } => true,
+        }
+    }
+
+    /// Whether the body of a meeting lets a vertex of it through.
+    pub(super) fn is_suspended(&self, meeting: &Meeting) -> bool {
+        let any = |vertices: &[u32], body: u32| {
+            let is = |&v: &u32| self.suspended.binary_search(&[v, body]).is_ok();
+            vertices.iter().any(is)
+        };
+        match meeting {
+            Meeting::Features(pair) => {
+                let body = pair.vertices.iter().find_map(|&v| self.body(v));
+                body.is_some_and(|body| any(&pair.vertices, body))
+            }
+            Meeting::Round { face, body } => any(face, *body),
+            Meeting::Plane { vertex, body } => any(&[*vertex], *body),
+        }
+    }
+
+    fn judge_round(&self, face: [u32; 3], body: u32, progress: &mut Progress) {
+        if progress.is_suspended(&face, body) {
+            return;
+        }
+        let cloth: Cloth = face.iter().collect();
+        let end = face.map(|v| progress.ends[v as usize] + progress.common[v as usize]);
+        let Some(seen) = self.seen_by_round(face, body, end) else {
+            progress.found.planes += 1;
+            self.suspend(&face, body, None, progress);
+            return;
+        };
+        if seen.is_apart(self.least) || self.goes_with_one(&cloth, Some(body), progress) {
+            return;
+        }
+        progress.found.planes += 1;
+        let displacements = face.map(|v| {
+            let at = v as usize;
+            let base = progress.found.base[at];
+            [base, self.goal[at] - self.start[at] - base]
+        });
+        let points = seen.points(displacements);
+        let limits = plane::limits(&points, seen.gap - self.least, seen.margin);
+        self.impose(&cloth, Some(body), &face, &limits, progress);
+    }
+
+    fn judge_plane(&self, vertex: u32, body: u32, progress: &mut Progress) {
+        if progress.is_suspended(&[vertex], body) {
+            return;
+        }
+        let at = vertex as usize;
+        let end = progress.ends[at] + progress.common[at];
+        let Some(seen) = self.seen_by_plane(vertex, body, end) else {
+            progress.found.planes += 1;
+            self.suspend(&[vertex], body, None, progress);
+            return;
+        };
+        let cloth: Cloth = [vertex].iter().collect();
+        if seen.is_apart(self.least) || self.goes_with_one(&cloth, Some(body), progress) {
+            return;
+        }
+        progress.found.planes += 1;
+        let mover = &self.movers[body as usize];
+        let [height, _] = seen.heights;
+        let over = |end: DVec3| {
+            let heights = mover.heights([self.start[at], end]);
+            heights.map_or(height, |heights| heights[1])
+        };
+        let base = over(self.start[at] + progress.found.base[at]);
+        // As the half space sees it, which stands still.
+        let points = [
+            Advance {
+                first: true,
+                behind: 0.0,
+                base: height - base,
+                own: base - over(self.goal[at]),
+            },
+            Advance {
+                first: false,
+                behind: 0.0,
+                base: 0.0,
+                own: 0.0,
+            },
+        ];
+        let limits = plane::limits(&points, height - self.least, seen.margin);
+        self.impose(&cloth, Some(body), &[vertex], &limits, progress);
+    }
+
+    /// How far a vertex comes along a direction.
+    fn advance(
+        &self,
+        vertex: u32,
+        toward: DVec3,
+        first: bool,
+        behind: f64,
+        progress: &Progress,
+    ) -> Advance {
+        let at = vertex as usize;
+        let whole = self.goal[at] - self.start[at];
+        let (base, own) = if vertex < self.movable {
+            let base = progress.found.base[at];
+            (base - progress.common[at], whole - base)
+        } else {
+            (whole - progress.common[at], DVec3::ZERO)
+        };
+        Advance {
+            first,
+            behind,
+            base: toward.dot(base),
+            own: toward.dot(own),
+        }
+    }
+
+    /// Whether all vertices go along with one body, or with what is common to all: then they do not
+    /// cross, whatever the body does.
+    fn goes_with_one(&self, cloth: &Cloth, body: Option<u32>, progress: &Progress) -> bool {
+        let first = body.or(progress.carrier[cloth.vertices()[0] as usize]);
+        let stays = |&v: &u32| {
+            progress.found.kept[v as usize] == 0.0 && progress.carrier[v as usize] == first
+        };
+        cloth.vertices().iter().all(stays)
+    }
+
+    /// Lowers shares to the limits of a plane, or finds another remedy where these do not help.
+    fn impose<const N: usize>(
+        &self,
+        cloth: &Cloth,
+        body: Option<u32>,
+        vertices: &[u32],
+        limits: &Limits<N>,
+        progress: &mut Progress,
+    ) {
+        let movable = || {
+            let numbered = vertices.iter().zip(limits.kept);
+            numbered.filter(|(v, _)| **v < self.movable)
+        };
         if limits.squeezed {
-            found.squeezed.push(*pair);
+            self.make_room(cloth.vertices(), body, progress);
+            return;
         }
-        let mut lowered = false;
-        for k in 0..4 {
-            lowered |= movable[k] && limits.kept[k] < kept[k];
-            lower(k, limits.kept[k]);
+        let lowers = movable().any(|(&v, kept)| kept < progress.found.kept[v as usize]);
+        movable().for_each(|(&v, kept)| progress.lower(v, kept));
+        if lowers {
+            return;
         }
-        if !lowered && !limits.squeezed {
-            // The plane's limits hold already, and rounding leaves a doubt all the same.
-            for k in (0..4).filter(|&k| movable[k]) {
-                lower(k, 0.0);
+        // The limits hold already, and rounding leaves a doubt all the same.
+        let kept = |&v: &u32| progress.found.kept[v as usize] > 0.0;
+        if cloth.vertices().iter().any(kept) {
+            progress.lower_all(cloth.vertices());
+            return;
+        }
+        self.make_room(cloth.vertices(), body, progress);
+    }
+
+    /// Finds a remedy for vertices of cloth whose pair, with a feature of a body or without, leaves
+    /// no room although all stay with their base.
+    fn make_room(&self, cloth: &[u32], body: Option<u32>, progress: &mut Progress) {
+        let carrier = |v: u32| progress.carrier[v as usize];
+        let carriers = cloth.iter().filter_map(|&v| carrier(v));
+        let bodies: BTreeSet<u32> = carriers.chain(body).collect();
+        let Some(&low) = bodies.first() else {
+            progress.lower_all(cloth);
+            return;
+        };
+        let may_carry = |v: u32| !self.held[v as usize] && !progress.suspended.contains(&[v, low]);
+        let mut remedies = Vec::new();
+        let against = Some(low);
+        for &v in cloth {
+            match carrier(v) {
+                Some(high) if high > low => {
+                    remedies.push(Remedy::Suspend(Squeezed {
+                        vertex: v,
+                        body: high,
+                        against,
+                    }));
+                    if may_carry(v) {
+                        remedies.push(Remedy::Carry {
+                            vertex: v,
+                            body: low,
+                        });
+                    }
+                }
+                Some(_) => {}
+                None if may_carry(v) => remedies.push(Remedy::Carry {
+                    vertex: v,
+                    body: low,
+                }),
+                // It cannot go along: so the body lets it through, and what the body carries.
+                None => remedies.extend(
+                    cloth
+                        .iter()
+                        .filter(|&&u| u == v && body == Some(low) || carrier(u) == Some(low))
+                        .map(|&vertex| {
+                            Remedy::Suspend(Squeezed {
+                                vertex,
+                                body: low,
+                                against: None,
+                            })
+                        }),
+                ),
+            }
+        }
+        if let Some(body) = body.filter(|&body| body > low) {
+            remedies.extend(cloth.iter().map(|&vertex| {
+                Remedy::Suspend(Squeezed {
+                    vertex,
+                    body,
+                    against,
+                })
+            }));
+        }
+        if remedies.is_empty() {
+            progress.lower_all(cloth);
+        }
+        progress.remedies.extend(remedies);
+    }
+
+    /// Has a body let vertices through.
+    fn suspend(&self, cloth: &[u32], body: u32, against: Option<u32>, progress: &mut Progress) {
+        let squeezed = cloth.iter().map(|&vertex| Squeezed {
+            vertex,
+            body,
+            against,
+        });
+        progress.remedies.extend(squeezed.map(Remedy::Suspend));
+    }
+
+    /// Finds the meetings of changed vertices with bodies that have no triangles, for vertices that
+    /// end at these places, in m, beyond the displacement that is common to all.
+    pub(super) fn search_solids(
+        &self,
+        ends: &[DVec3],
+        common: Option<&[DVec3]>,
+        changed: &[bool],
+        mut f: impl FnMut(Meeting),
+    ) {
+        let beyond = |at: usize| common.map_or(DVec3::ZERO, |common| common[at]);
+        for (body, mover) in (0..).zip(self.movers) {
+            match mover.form {
+                Form::Triangles => {}
+                Form::Plane { .. } => {
+                    let vertices = (0..self.movable).filter(|&v| changed[v as usize]);
+                    vertices.for_each(|vertex| f(Meeting::Plane { vertex, body }));
+                }
+                Form::Round { .. } => {
+                    let Some((segment, radius)) = mover.segment() else {
+                        continue;
+                    };
+                    let around = Kdop18::around(segment.as_flattened(), radius + self.least);
+                    for &face in self.surface.triangles() {
+                        let is_cloth = face.iter().all(|&v| v < self.movable);
+                        if is_cloth && face.iter().any(|&v| changed[v as usize]) {
+                            let mut points = [DVec3::ZERO; 6];
+                            for (room, &v) in points.chunks_exact_mut(2).zip(&face) {
+                                let at = v as usize;
+                                room.copy_from_slice(&[self.start[at], ends[at] + beyond(at)]);
+                            }
+                            if Kdop18::around(&points, 0.0).overlaps(&around) {
+                                f(Meeting::Round { face, body });
+                            }
+                        }
+                    }
+                }
             }
         }
     }
@@ -293,18 +802,28 @@ impl Truncate<'_> {
     /// Finds the pairs of features of two triangles that these own, have a changed vertex, and
     /// whose volumes meet.
     fn pairs_of(&self, s: u32, t: u32, ends: &[DVec3], changed: &[bool], f: &mut impl FnMut(Pair)) {
-        let mut consider = |kind: Kind, vertices: [u32; 4]| {
-            let (first, second) = vertices.split_at(kind.first());
-            let any_changed = vertices.iter().any(|&v| changed[v as usize]);
-            let all_fixed = vertices.iter().all(|&v| v >= self.movable);
-            let shared = first.iter().any(|v| second.contains(v));
+        self.features_of(s, t, |pair| {
+            let (first, second) = pair.vertices.split_at(pair.kind.first());
+            let any_changed = pair.vertices.iter().any(|&v| changed[v as usize]);
             if any_changed
-                && !all_fixed
-                && !shared
                 && self
                     .around(first, ends)
                     .overlaps(&self.around(second, ends))
             {
+                f(pair);
+            }
+        });
+    }
+
+    /// Finds the pairs of features of two triangles that these own, that share no vertex, and that
+    /// are to be kept apart.
+    pub(super) fn features_of(&self, s: u32, t: u32, mut f: impl FnMut(Pair)) {
+        let mut consider = |kind: Kind, vertices: [u32; 4]| {
+            let (first, second) = vertices.split_at(kind.first());
+            let fixed = vertices.iter().filter(|&&v| v >= self.movable).count();
+            let of_interest = fixed < 4 && (fixed > 0 || self.self_collision);
+            let shared = first.iter().any(|v| second.contains(v));
+            if of_interest && !shared {
                 f(Pair { kind, vertices });
             }
         };
@@ -326,5 +845,29 @@ impl Truncate<'_> {
                 }
             }
         }
+    }
+}
+
+/// The vertices of cloth in a pair: at most four.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cloth {
+    all: [u32; 4],
+    count: usize,
+}
+
+impl Cloth {
+    fn vertices(&self) -> &[u32] {
+        &self.all[..self.count]
+    }
+}
+
+impl<'a> FromIterator<&'a u32> for Cloth {
+    fn from_iter<I: IntoIterator<Item = &'a u32>>(vertices: I) -> Self {
+        let mut cloth = Self::default();
+        for &v in vertices {
+            cloth.all[cloth.count] = v;
+            cloth.count += 1;
+        }
+        cloth
     }
 }

@@ -17,8 +17,8 @@ pub(in crate::collide) struct Pairs<'a> {
     pub(in crate::collide) v: &'a [DVec3],
     /// The time for which they move, in s.
     pub(in crate::collide) dt: f64,
-    /// In m.
-    pub(in crate::collide) reach: f64,
+    /// The reach of each pair in m.
+    pub(in crate::collide) reach: [f64; 4],
     /// The ends of each pair: of the first segment, of the second.
     pub(in crate::collide) ends: [[u32; 4]; 4],
 }
@@ -60,7 +60,7 @@ impl Pairs<'_> {
             closest.s[k] = s;
             closest.t[k] = t;
             closest.within_reach[k] =
-                comes_within(combine(self.x), combine(self.v) * self.dt, self.reach);
+                comes_within(combine(self.x), combine(self.v) * self.dt, self.reach[k]);
         }
         closest
     }
@@ -117,10 +117,10 @@ impl Kernel for Pairs<'_> {
             separation[1] + motion[1] * way,
             separation[2] + motion[2] * way,
         ];
-        let (distances, most) = (dot(moved, moved).to_array(), self.reach * self.reach);
+        let (distances, reach) = (dot(moved, moved).to_array(), self.reach);
         let mut within_reach = [false; 4];
         for k in 0..4 {
-            within_reach[k] = distances[k] <= most;
+            within_reach[k] = distances[k] <= reach[k] * reach[k];
         }
         Some(Closest {
             s: s.to_array(),
@@ -198,7 +198,7 @@ mod tests {
         fn every_lane_has_the_bits_of_its_pair(
             x in prop::collection::vec(point(), 16),
             v in prop::collection::vec(prop_oneof![2 => point(), 1 => Just(DVec3::ZERO)], 16),
-            reach in 0.0..2.0_f64,
+            reach in prop::array::uniform4(0.0..2.0_f64),
         ) {
             let ends = [0, 1, 2, 3].map(|k| [4 * k, 4 * k + 1, 4 * k + 2, 4 * k + 3]);
             let pairs = Pairs { x: &x, v: &v, dt: 0.3, reach, ends };

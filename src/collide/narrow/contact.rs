@@ -16,9 +16,11 @@ pub enum PairKind {
     EdgeEdge,
     /// Cloth vertex against a body's triangle (or, for an analytic body, its surface: `b` is 0).
     VertexBody,
-    /// Cloth triangle `a` against a body's vertex `b`.
+    /// Cloth triangle `a` against a body's vertex `b`; of an analytic ball, `b` numbers points of
+    /// the triangle.
     FaceBody,
-    /// Cloth edge `a` against a body's edge `b`.
+    /// Cloth edge `a` against a body's edge `b`; of an analytic ball, `b` numbers points of the
+    /// cloth's edge.
     EdgeBody,
 }
 

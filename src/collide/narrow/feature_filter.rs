@@ -184,12 +184,14 @@ impl FeatureFilter {
         });
     }
 
-    /// Tests the features of pairs of triangles, as [`Self::features`] takes them.
+    /// Tests the features of pairs of triangles, as [`Self::features`] takes them, and tells
+    /// `note` each pair of features that it tests.
     pub(in crate::collide) fn contacts(
         &mut self,
         snap: &Snapshot<'_>,
         leaves: [&Leaves<'_>; 2],
         pairs: &[(u32, u32)],
+        note: &mut impl FnMut(PairKind, u32, u32),
         out: &mut Vec<Contact>,
     ) {
         let (close, mut count) = (&mut self.close, 0);
@@ -197,6 +199,7 @@ impl FeatureFilter {
             lists: &mut self.lists,
             of: (snap, leaves, pairs),
             found: |kind, a, b| {
+                note(kind, a, b);
                 if kind == PairKind::VertexFace {
                     features::vertex_face(snap, a, b, out);
                 } else {
@@ -212,7 +215,10 @@ impl FeatureFilter {
                 x: snap.x,
                 v: snap.v,
                 dt: snap.dt,
-                reach: snap.reach,
+                reach: four.map(|[a, b]| {
+                    let (first, last) = (edges[a as usize][0], edges[b as usize][1]);
+                    snap.distances.reach(snap.distances.between(first, last))
+                }),
                 ends: four.map(|[a, b]| {
                     let ([p, q], [r, s]) = (edges[a as usize], edges[b as usize]);
                     [p, q, r, s]

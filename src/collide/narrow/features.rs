@@ -9,10 +9,11 @@
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{Pose, Sweep};
-use crate::collide::bodies::collider::{Analytic, BOUNDARY, BodySurface};
+use crate::collide::bodies::collider::{AnalyticBody, BOUNDARY, BodySurface, FLAT};
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
 use crate::collide::narrow::contact::{Contact, PairId, PairKind, Separation};
+use crate::collide::narrow::on_ball;
 use crate::collide::query::snapshot::Snapshot;
 
 /// Tests all features that each of two triangles owns against the other.
@@ -119,31 +120,41 @@ pub(in crate::collide) fn body_pair(
     }
 }
 
-/// Tests the vertices that triangle `t` owns against an analytic body.
+/// Tests the vertices that triangle `t` owns against an analytic body, and where that is a ball
+/// which coarse cloth would cut, its face and the edges that it owns.
 pub(in crate::collide) fn analytic(
     snap: &Snapshot<'_>,
-    (body, solid): (u32, &Analytic),
+    (body, solid): (u32, &AnalyticBody),
     t: u32,
     out: &mut Vec<Contact>,
 ) {
-    let sweep = &snap.sweeps[body as usize];
+    let (shape, distances) = (&solid.shape, snap.distances);
     for vertex in snap.cloth.surface().owned_vertices(t) {
-        let (x, v) = (snap.x[vertex as usize], snap.v[vertex as usize]);
-        // The ends as the body sees them, which then stands still.
-        let (start, end) = match sweep {
-            Sweep::Shift { offset, velocity } => {
-                let start = x - *offset;
-                (start, start + (v - *velocity) * snap.dt)
-            }
-            Sweep::Turn { from, to, .. } => (from.undo(x), to.undo(x + v * snap.dt)),
-        };
-        let (gap, normal) = solid.distance(start);
-        let (end_gap, _) = solid.distance(end);
-        if gap.min(end_gap) <= snap.reach {
+        let [start, end] = seen_from(snap, body, vertex);
+        let (gap, normal) = shape.distance(start);
+        let (end_gap, _) = shape.distance(end);
+        if gap.min(end_gap) <= distances.reach(distances.from_body(vertex, body)) {
+            let sweep = &snap.sweeps[body as usize];
             let velocity = sweep.velocity(start - normal * gap);
             let normal = sweep.turned(normal);
             out.push(single(snap, (body, velocity), vertex, 0, normal, gap));
         }
+    }
+    if let Some(ball) = &solid.ball {
+        on_ball::of_triangle(snap, (body, ball), t, out);
+    }
+}
+
+/// Where a vertex is at the start and at the end of the step as a body sees it, which then stands
+/// still where it was placed.
+pub(super) fn seen_from(snap: &Snapshot<'_>, body: u32, vertex: u32) -> [DVec3; 2] {
+    let (x, v) = (snap.x[vertex as usize], snap.v[vertex as usize]);
+    match &snap.sweeps[body as usize] {
+        Sweep::Shift { offset, velocity } => {
+            let start = x - *offset;
+            [start, start + (v - *velocity) * snap.dt]
+        }
+        Sweep::Turn { from, to, .. } => [from.undo(x), to.undo(x + v * snap.dt)],
     }
 }
 
@@ -238,11 +249,16 @@ fn cloth_contact(
     };
     let separation = combine(snap.x);
     let velocity = combine(snap.v);
-    if !comes_within(separation, velocity * snap.dt, snap.reach) {
+    let distance = snap.distances.between(vertices[0], vertices[3]);
+    if !comes_within(
+        separation,
+        velocity * snap.dt,
+        snap.distances.reach(distance),
+    ) {
         return;
     }
     let gap = separation.length();
-    let normal = if gap > 1e-9 * snap.thickness {
+    let normal = if gap > 1e-9 * distance {
         separation / gap
     } else {
         let normal = fallback().normalize_or(DVec3::Z);
@@ -254,9 +270,9 @@ fn cloth_contact(
     };
     let one_component = snap.cloth.in_one_component(vertices[0], vertices[3]);
     let target = if one_component {
-        snap.thickness.min(rest())
+        distance.min(rest())
     } else {
-        snap.thickness
+        distance
     };
     let separation = Separation {
         normal,
@@ -291,7 +307,8 @@ fn vertex_body(
     let motion = (snap.v[vertex as usize] - velocity) * snap.dt;
     let height = (start - corners[0]).dot(face_normal);
     // This is deeper than contacts ever get: it is the far side of a thin body that was found.
-    if height < -snap.thickness {
+    let kept = snap.distances.from_body(vertex, body);
+    if height < -kept {
         return;
     }
     let sink = -motion.dot(face_normal);
@@ -305,7 +322,7 @@ fn vertex_body(
         let w = on_triangle(p, corners[0], corners[1], corners[2]);
         let q = corners[0] * w[0] + corners[1] * w[1] + corners[2] * w[2];
         let nearest = |normal| solid.is_nearest(face, w, normal);
-        let Some(normal) = off_face(snap, p - q, w, time, face_normal, nearest) else {
+        let Some(normal) = off_face(snap, (p - q, kept), w, time, face_normal, nearest) else {
             continue;
         };
         let gap = (start - q).dot(normal);
@@ -333,7 +350,8 @@ fn vertex_turning(
     let start = snap.x[vertex as usize];
     let motion = snap.v[vertex as usize] * snap.dt;
     let height = (start - begin[0]).dot(face_normal);
-    if height < -snap.thickness {
+    let kept = snap.distances.from_body(vertex, body);
+    if height < -kept {
         return;
     }
     let sink = height - (to.undo(start + motion) - placed[0]).dot(own_normal);
@@ -348,7 +366,7 @@ fn vertex_turning(
         let w = on_triangle(p, a, b, c);
         let q = a * w[0] + b * w[1] + c * w[2];
         let nearest = |normal| solid.is_nearest(face, w, from.unturned(normal));
-        let Some(normal) = off_face(snap, p - q, w, time, face_normal, nearest) else {
+        let Some(normal) = off_face(snap, (p - q, kept), w, time, face_normal, nearest) else {
             continue;
         };
         let at = placed[0] * w[0] + placed[1] * w[1] + placed[2] * w[2];
@@ -359,23 +377,23 @@ fn vertex_turning(
     }
 }
 
-/// The direction in which a face keeps a vertex off. `away` leads to the vertex from the point of
-/// the face with these weights, at a time of the step. There is none if the vertex is out of reach,
-/// or another face is nearer.
+/// The direction in which a face keeps a vertex off, by `kept`. `away` leads to the vertex from the
+/// point of the face with these weights, at a time of the step. There is none if the vertex is out
+/// of reach, or another face is nearer.
 fn off_face(
     snap: &Snapshot<'_>,
-    away: DVec3,
+    (away, kept): (DVec3, f64),
     w: [f64; 3],
     time: f64,
     face_normal: DVec3,
     is_nearest: impl Fn(DVec3) -> bool,
 ) -> Option<DVec3> {
     let distance = away.length();
-    if distance > snap.reach {
+    if distance > snap.distances.reach(kept) {
         return None;
     }
     let inside = w.iter().all(|&w| w > BOUNDARY);
-    if inside || distance <= 1e-9 * snap.thickness {
+    if inside || distance <= 1e-9 * kept {
         return Some(face_normal);
     }
     if time > 0.0 || away.dot(face_normal) < 0.0 {
@@ -386,7 +404,7 @@ fn off_face(
     is_nearest(normal).then_some(normal)
 }
 
-/// Tests a cloth face against a sharp vertex of a body.
+/// Tests a cloth face against a vertex of a body that is a feature.
 fn face_body(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &BodySurface),
@@ -394,7 +412,7 @@ fn face_body(
     vertex: u32,
     out: &mut Vec<Contact>,
 ) {
-    let Some(outward) = solid.vertex_normals[vertex as usize] else {
+    let Some(feature) = solid.vertex_features[vertex as usize] else {
         return;
     };
     let corners = snap.cloth.surface().triangles()[face as usize];
@@ -403,21 +421,26 @@ fn face_body(
     let p = sweep.start(placed);
     let [a, b, c] = corners.map(|v| snap.x[v as usize]);
     let w = on_triangle(p, a, b, c);
+    // A corner is tested against the faces at the body's vertex, which are nearly one.
+    if feature.blunt && w.iter().filter(|&&w| w <= BOUNDARY).count() == 2 {
+        return;
+    }
     let id = PairId {
         kind: PairKind::FaceBody,
         body,
         a: face,
         b: vertex,
     };
-    let sharp = SharpFeature {
+    let met = MetFeature {
         point: p,
         velocity: sweep.velocity(placed),
-        outward: sweep.turned(outward),
+        outward: sweep.turned(feature.outward),
+        blunt: feature.blunt,
     };
-    out.extend(sharp_contact(snap, id, corners, w, sharp));
+    out.extend(feature_contact(snap, id, corners, w, met));
 }
 
-/// Tests a cloth edge against a sharp edge of a body.
+/// Tests a cloth edge against an edge of a body that is a feature.
 fn edge_body(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &BodySurface),
@@ -425,7 +448,7 @@ fn edge_body(
     b: u32,
     out: &mut Vec<Contact>,
 ) {
-    let Some(outward) = solid.edge_normals[b as usize] else {
+    let Some(feature) = solid.edge_features[b as usize] else {
         return;
     };
     let sweep = &snap.sweeps[body as usize];
@@ -433,56 +456,89 @@ fn edge_body(
     let placed = solid.surface.edges()[b as usize].map(|v| solid.positions[v as usize]);
     let [r, s] = placed.map(|p| sweep.start(p));
     let (t, u) = on_segments(snap.x[p as usize], snap.x[q as usize], r, s);
+    // Ends of a cloth edge are tested against faces, those of a blunt edge against faces of cloth.
+    let is_end = |t: f64| t <= BOUNDARY || t >= 1.0 - BOUNDARY;
+    if feature.blunt && (is_end(t) || is_end(u)) {
+        return;
+    }
     let id = PairId {
         kind: PairKind::EdgeBody,
         body,
         a,
         b,
     };
-    let sharp = SharpFeature {
+    let met = MetFeature {
         point: r.lerp(s, u),
         velocity: sweep.velocity(placed[0].lerp(placed[1], u)),
-        outward: sweep.turned(outward),
+        outward: sweep.turned(feature.outward),
+        blunt: feature.blunt,
     };
-    out.extend(sharp_contact(snap, id, [p, q], [1.0 - t, t], sharp));
+    out.extend(feature_contact(snap, id, [p, q], [1.0 - t, t], met));
 }
 
-/// The point of a sharp feature of a body that is nearest to a feature of cloth.
+/// The point of a feature of a body that is nearest to a feature of cloth.
 #[derive(Clone, Copy, Debug)]
-struct SharpFeature {
+struct MetFeature {
     /// Where it is, in m.
     point: DVec3,
     /// Its velocity in m/s.
     velocity: DVec3,
     /// The mean normal of the faces that meet at the feature.
     outward: DVec3,
+    /// Whether these are nearly one plane.
+    blunt: bool,
 }
 
-/// The contact of a cloth feature with a sharp feature of a body, if it comes within reach and is
-/// outside.
-fn sharp_contact<const N: usize>(
+impl MetFeature {
+    /// The direction in which the feature keeps cloth off that is `away` from it, and how far it is
+    /// in that direction; none if another feature is nearer, or the cloth is inside the body.
+    ///
+    /// A blunt feature keeps off what is inside too, down to `thickness`: its own normal tells on
+    /// which side cloth is.
+    fn separation(&self, away: DVec3, thickness: f64) -> Option<(DVec3, f64)> {
+        let distance = away.length();
+        let touches = distance <= 1e-9 * thickness;
+        if !self.blunt {
+            let normal = away / distance;
+            return (!touches && normal.dot(self.outward) > 0.0).then_some((normal, distance));
+        }
+        if touches {
+            return Some((self.outward, 0.0));
+        }
+        let normal = away / distance;
+        let height = normal.dot(self.outward);
+        if height >= FLAT {
+            Some((normal, distance))
+        } else {
+            (-height >= FLAT && distance <= thickness).then_some((-normal, -distance))
+        }
+    }
+}
+
+/// The contact of a cloth feature with a feature of a body, if it comes within reach.
+fn feature_contact<const N: usize>(
     snap: &Snapshot<'_>,
     id: PairId,
     vertices: [u32; N],
     weights: [f64; N],
-    sharp: SharpFeature,
+    met: MetFeature,
 ) -> Option<Contact> {
     let combine =
         |x: &[DVec3]| -> DVec3 { (0..N).map(|k| x[vertices[k] as usize] * weights[k]).sum() };
-    let away = combine(snap.x) - sharp.point;
-    let motion = (combine(snap.v) - sharp.velocity) * snap.dt;
-    let gap = away.length();
-    if gap <= 1e-9 * snap.thickness || !comes_within(away, motion, snap.reach) {
+    let away = combine(snap.x) - met.point;
+    let motion = (combine(snap.v) - met.velocity) * snap.dt;
+    let kept = snap.distances.from_body(vertices[0], id.body);
+    if !comes_within(away, motion, snap.distances.reach(kept)) {
         return None;
     }
-    let normal = away / gap;
+    let (normal, gap) = met.separation(away, kept)?;
     let separation = Separation {
         normal,
         gap,
-        target: snap.thickness,
-        body_velocity: sharp.velocity,
+        target: kept,
+        body_velocity: met.velocity,
     };
-    (normal.dot(sharp.outward) > 0.0).then(|| Contact::new(id, vertices, weights, separation))
+    Some(Contact::new(id, vertices, weights, separation))
 }
 
 /// A contact of one cloth vertex with a body.
@@ -503,7 +559,7 @@ fn single(
     let separation = Separation {
         normal,
         gap,
-        target: snap.thickness,
+        target: snap.distances.from_body(vertex, body),
         body_velocity,
     };
     Contact::new(id, [vertex], [1.0], separation)

@@ -6,3 +6,4 @@ pub(super) mod closest_four;
 pub mod contact;
 pub(super) mod feature_filter;
 pub(super) mod features;
+mod on_ball;

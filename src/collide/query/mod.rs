@@ -3,6 +3,7 @@
 pub(super) mod brute_force;
 pub mod candidates;
 pub(super) mod culling;
+pub(super) mod findings;
 pub(super) mod prepare;
 pub(super) mod snapshot;
 pub(super) mod targets;

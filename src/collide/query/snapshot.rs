@@ -1,9 +1,9 @@
 //! The snapshot: one step's geometry, which is everything that collision tests read.
 //!
 //! Volumes bound the part of space that a triangle sweeps in the step, inflated by half the reach
-//! of contacts. They are a function of positions and velocities alone, and lie on a grid that is
-//! one of positions. Vertices have volumes too: they sort out pairs of features of triangles whose
-//! volumes meet, as those of neighbours always do.
+//! of contacts of the thickest cloth there. They are a function of positions and velocities alone,
+//! and lie on a grid that is one of positions. Vertices have volumes too: they sort out pairs of
+//! features of triangles whose volumes meet, as those of neighbours always do.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -20,6 +20,7 @@ use crate::collide::bvh::quantised::{Nodes, Quantised};
 use crate::collide::bvh::seed_pairs::{self, Boxes, PatchBoxes};
 use crate::collide::cloth::{ClothSurface, Culling};
 use crate::collide::cull::separation_bound::{self, SeparationBound};
+use crate::collide::distances::Distances;
 use crate::collide::query::volumes::{Held, Subtrees, Volumes};
 
 /// The share to which the distances that culling compares are known: that of f32, in which they are
@@ -39,7 +40,8 @@ pub struct Snapshot<'a> {
     /// The extent of `x`, if it is known.
     extent: Option<Extent>,
     pub(in crate::collide) dt: f64,
-    pub(in crate::collide) thickness: f64,
+    pub(in crate::collide) distances: &'a Distances,
+    /// The distance within which a contact of any cloth with any is reported, in m.
     pub(in crate::collide) reach: f64,
     pub(in crate::collide) self_collision: bool,
     /// The culling, with the separation bound above which features that are not rest-adjacent stay
@@ -48,6 +50,8 @@ pub struct Snapshot<'a> {
     pub(in crate::collide) volumes: &'a Volumes,
     /// Whether trees are made only as far as tests look at them.
     by_subtrees: bool,
+    /// Vertices, each with a body that lets it through, ascending.
+    pub(in crate::collide) suspended: &'a [[u32; 2]],
 }
 
 /// The things that a step's geometry is made from.
@@ -55,14 +59,14 @@ pub struct Snapshot<'a> {
 pub struct Geometry<'a> {
     /// The cloth's features and trees.
     pub cloth: &'a ClothSurface,
-    /// Bodies, prepared for the same reach.
+    /// Bodies, each prepared for the reach of two of its thickness.
     pub bodies: &'a [Collider],
     /// How each body moves.
     pub body_motions: &'a [BodyMotion],
-    /// Distance to keep in m.
+    /// The least distance in m that any two cloths keep.
     pub thickness: f64,
-    /// Distance within which a contact is reported, in m; at least the thickness.
-    pub reach: f64,
+    /// The distance that each pair keeps.
+    pub distances: &'a Distances,
     /// Whether cloth is tested against cloth.
     pub self_collision: bool,
 }
@@ -81,10 +85,10 @@ impl<'a> Snapshot<'a> {
     ) -> Self {
         let cloth = geometry.cloth;
         let bodies = geometry.bodies.len();
+        let reach = geometry.distances.cloth_reach();
         let culling = cloth.culling().and_then(|culling| {
             // The square has room for rounding.
-            let keeps =
-                |distance: f64| geometry.reach * geometry.reach * (1.0 + ROUNDING) / distance;
+            let keeps = |distance: f64| reach * reach * (1.0 + ROUNDING) / distance;
             let distance = culling.distance * culling.distance;
             (keeps(distance) < 1.0).then(|| (culling, separation_bound::not_above(keeps(distance))))
         });
@@ -102,12 +106,20 @@ impl<'a> Snapshot<'a> {
             v,
             extent: None,
             dt,
-            thickness: geometry.thickness,
-            reach: geometry.reach,
+            distances: geometry.distances,
+            reach,
             self_collision: geometry.self_collision,
             volumes,
             by_subtrees: false,
+            suspended: &[],
         }
+    }
+
+    /// Finds no contacts of these vertices, ascending, each with the body that lets it through.
+    #[must_use]
+    pub(crate) fn suspending(mut self, suspended: &'a [[u32; 2]]) -> Self {
+        self.suspended = suspended;
+        self
     }
 
     /// Makes trees only as far as tests look at them, for a rank that does not test all patches
@@ -132,11 +144,8 @@ impl<'a> Snapshot<'a> {
         let root = self.volumes.roots[patch as usize].of(|root| {
             let (displacements, anchor) = self.displacements(patch);
             root.clear();
-            root.push(displacements::around(
-                displacements,
-                anchor,
-                0.5 * self.reach,
-            ));
+            let radius = self.distances.patch_radius(patch);
+            root.push(displacements::around(displacements, anchor, radius));
         });
         &root[0]
     }
@@ -183,7 +192,7 @@ impl<'a> Snapshot<'a> {
             let vertices = &self.cloth.patch_vertices()[patch as usize];
             let ends = |place: u32| self.ends(vertices[place as usize]);
             let groups = self.cloth.refit(patch).corners();
-            seed_pairs::boxes(groups, ends, 0.5 * self.reach, out);
+            seed_pairs::boxes(groups, ends, self.distances.patch_radius(patch), out);
         })
     }
 
@@ -237,7 +246,7 @@ impl<'a> Snapshot<'a> {
             let vertices = &self.cloth.patch_vertices()[patch as usize];
             out.resize(vertices.len(), Quantised::NOTHING);
             let ends = |at| self.ends(vertices[at as usize]);
-            let (anchor, radius) = (self.anchor(patch), 0.5 * self.reach);
+            let (anchor, radius) = (self.anchor(patch), self.distances.patch_radius(patch));
             (self.grid()).measure_some(places, ends, anchor, radius, out);
         };
         Held::Subtrees(held.open((refit, subtrees), known, measure), known)
@@ -299,8 +308,8 @@ impl<'a> Snapshot<'a> {
     pub(in crate::collide) fn vertex_volumes(&self, patch: u32) -> &[Quantised] {
         self.volumes.vertices[patch as usize].of(|volumes| {
             let (displacements, anchor) = self.displacements(patch);
-            self.grid()
-                .measure(displacements, anchor, 0.5 * self.reach, volumes);
+            let radius = self.distances.patch_radius(patch);
+            self.grid().measure(displacements, anchor, radius, volumes);
         })
     }
 

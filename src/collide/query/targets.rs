@@ -39,7 +39,7 @@ impl Target {
                     body.is_some_and(|body| root.overlaps(&body))
                 }
                 Collider::Analytic(solid) => {
-                    !is_empty(p) && near_solid(snap, (b, solid), root(p).ball())
+                    !is_empty(p) && near_solid(snap, (b, &solid.shape), root(p).ball())
                 }
             },
         }
@@ -93,7 +93,7 @@ impl Snapshot<'_> {
                 }
                 Collider::Analytic(solid) => {
                     let balls = self.patch_balls();
-                    let near = |ball| near_solid(self, (b, solid), ball);
+                    let near = |ball| near_solid(self, (b, &solid.shape), ball);
                     tree.meeting(&own, |node, _| balls[node].is_some_and(near), found);
                 }
             }
@@ -128,15 +128,16 @@ pub(in crate::collide) fn near_solid(
     (body, solid): (u32, &Analytic),
     (center, radius): (DVec3, f64),
 ) -> bool {
+    let reach = snap.distances.body_reach(body);
     match &snap.sweeps[body as usize] {
         Sweep::Shift { offset, velocity } => {
             let (gap, _) = solid.distance(center - *offset);
-            gap <= radius + snap.reach + velocity.length() * snap.dt
+            gap <= radius + reach + velocity.length() * snap.dt
         }
         // The ball holds both ends of every displacement, and contacts are looked for there.
         Sweep::Turn { from, to, .. } => [from, to].into_iter().any(|pose| {
             let (gap, _) = solid.distance(pose.undo(center));
-            gap <= radius + snap.reach
+            gap <= radius + reach
         }),
     }
 }

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collide::bodies::collider::{Analytic, BodySurface, Collider};
+use crate::collide::bodies::collider::{AnalyticBody, BodySurface, Collider};
 use crate::collide::bvh::quantised::Nodes;
 use crate::collide::bvh::traversal::{
     Alike, EVERY, Same, Tree, Unlike, advance, ask_all, second_of,
@@ -22,6 +22,7 @@ use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::contact::Contact;
 use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves, TRIANGLES};
 use crate::collide::narrow::features;
+use crate::collide::query::findings::Findings;
 use crate::collide::query::snapshot::Snapshot;
 use crate::collide::query::targets::{Target, near_solid};
 use crate::collide::query::volumes::Held;
@@ -56,7 +57,7 @@ pub(in crate::collide) trait Sink {
     fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), pair: [u32; 2]);
 
     /// Takes a triangle of cloth close to a body without triangles.
-    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32);
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &AnalyticBody), triangle: u32);
 }
 
 impl Sink for Vec<Contact> {
@@ -68,7 +69,7 @@ impl Sink for Vec<Contact> {
         leaves: [&Leaves<'_>; 2],
         pairs: &[(u32, u32)],
     ) {
-        sieve.contacts(snap, leaves, pairs, self);
+        sieve.contacts(snap, leaves, pairs, &mut |_, _, _| {}, self);
     }
 
     #[inline]
@@ -82,7 +83,7 @@ impl Sink for Vec<Contact> {
     }
 
     #[inline]
-    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32) {
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &AnalyticBody), triangle: u32) {
         features::analytic(snap, body, triangle, self);
     }
 }
@@ -204,6 +205,16 @@ impl TestRun {
         snap: &Snapshot<'_>,
         budget: u32,
         out: &mut Vec<Contact>,
+    ) -> (Made, bool) {
+        self.advance_into(snap, budget, out)
+    }
+
+    /// Makes tests as [`TestRun::advance_counting`], and keeps more of what they find.
+    pub(crate) fn advance_finding(
+        &mut self,
+        snap: &Snapshot<'_>,
+        budget: u32,
+        out: &mut Findings,
     ) -> (Made, bool) {
         self.advance_into(snap, budget, out)
     }
@@ -546,7 +557,7 @@ impl<'a, S: Sink> LeafPairs<'a, S> {
 fn advance_solid(
     snap: &Snapshot<'_>,
     (tree, nodes): Tree<'_, Nodes<'_>>,
-    (body, solid): (u32, &Analytic),
+    (body, solid): (u32, &AnalyticBody),
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
     out: &mut impl Sink,
@@ -558,7 +569,7 @@ fn advance_solid(
             Node::Inner(child) => {
                 for child in [child, child + 1] {
                     let ball = snap.grid().ball(&nodes.of(child));
-                    if near_solid(snap, (body, solid), ball) {
+                    if near_solid(snap, (body, &solid.shape), ball) {
                         stack.push((child, 0));
                     }
                 }

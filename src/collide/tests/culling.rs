@@ -78,7 +78,7 @@ pub(in crate::collide) struct Case {
     pub(in crate::collide) cloth: [ClothSurface; 2],
     pub(in crate::collide) x: Vec<DVec3>,
     pub(in crate::collide) v: Vec<DVec3>,
-    reach: f64,
+    distances: Distances,
     pub(in crate::collide) dt: f64,
 }
 
@@ -100,18 +100,18 @@ impl Case {
             cloth: [plain, culled],
             x,
             v,
-            reach,
+            distances: Distances::alike(reach / 1.5, 0.5, 0),
             dt: 0.01,
         }
     }
 
-    pub(in crate::collide) fn geometry<'a>(&self, cloth: &'a ClothSurface) -> Geometry<'a> {
+    pub(in crate::collide) fn geometry<'a>(&'a self, cloth: &'a ClothSurface) -> Geometry<'a> {
         Geometry {
             cloth,
             bodies: &[],
             body_motions: &[],
-            thickness: self.reach / 1.5,
-            reach: self.reach,
+            thickness: self.distances.least(),
+            distances: &self.distances,
             self_collision: true,
         }
     }

@@ -3,7 +3,7 @@
 use glam::DVec3;
 use proptest::prelude::*;
 
-use crate::collide::bodies::collider::{Analytic, BodySurface, Collider};
+use crate::collide::bodies::collider::{Analytic, AnalyticBody, BodySurface, Coarseness, Collider};
 use crate::collide::*;
 use crate::mesh::TriMesh;
 use crate::physics::tests::grid;
@@ -11,11 +11,20 @@ use crate::scene::{Interpolation, Keyframe, Motion, Turn};
 use weft_runtime::Split;
 
 pub(in crate::collide) mod culling;
+pub(crate) mod distances;
+mod round;
 mod subtrees;
 mod targets;
+mod unlike;
 
 const THICKNESS: f64 = 0.02;
-const REACH: f64 = 0.03;
+const MARGIN: f64 = 0.5;
+const REACH: f64 = THICKNESS * (1.0 + MARGIN);
+/// The sheet's cells are 0.1 m wide, so that it sags by 16 mm on the ball.
+const COARSE: [Coarseness; 1] = [Coarseness {
+    span: 0.14,
+    distance: THICKNESS,
+}];
 
 /// A small pseudo-random sequence; the tests say with which seed.
 pub(in crate::collide) struct Random(pub(in crate::collide) u64);
@@ -37,6 +46,7 @@ struct Case {
     cloth: ClothSurface,
     bodies: Vec<Collider>,
     body_motions: Vec<BodyMotion>,
+    distances: Distances,
     x: Vec<DVec3>,
     v: Vec<DVec3>,
 }
@@ -74,13 +84,15 @@ impl Case {
         Self {
             cloth,
             bodies: vec![
-                Collider::Triangles(Box::new(BodySurface::new(&pyramid, REACH))),
-                Collider::Analytic(ball),
-                Collider::Triangles(Box::new(BodySurface::new(&pyramid, REACH))),
+                Collider::Triangles(Box::new(BodySurface::new(&pyramid, REACH, &[]))),
+                Collider::Analytic(AnalyticBody::new(ball, &COARSE)),
+                Collider::Triangles(Box::new(BodySurface::new(&pyramid, REACH, &[]))),
             ],
             body_motions: [DVec3::ZERO, DVec3::X, DVec3::new(0.0, 0.5, 1.0)]
                 .map(BodyMotion::constant)
                 .to_vec(),
+            // More bodies may be added.
+            distances: Distances::alike(THICKNESS, MARGIN, 4),
             x,
             v,
         }
@@ -92,7 +104,7 @@ impl Case {
             bodies: &self.bodies,
             body_motions: &self.body_motions,
             thickness: THICKNESS,
-            reach: REACH,
+            distances: &self.distances,
             self_collision: true,
         };
         Snapshot::new(&geometry, volumes, &self.x, &self.v, 0.1, 0.02)
@@ -239,7 +251,7 @@ proptest! {
             half: DVec3::new(0.1, 0.2, 0.15),
             axes: None,
         };
-        case.bodies.push(Collider::Analytic(cuboid));
+        case.bodies.push(Collider::Analytic(AnalyticBody::new(cuboid, &COARSE)));
         case.body_motions = (0..4).map(|_| turning(random.vector(2.0))).collect();
         let expected = brute_force(&case.snapshot(&mut Volumes::default()));
         for (body, c) in expected.iter().filter(|c| c.count < 4).map(|c| (c.id.body, c)) {

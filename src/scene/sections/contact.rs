@@ -4,11 +4,12 @@ use crate::scene::form::{Amount, Count, Flag, OneOf, words};
 use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
-use crate::scene::{ContactParameters, Culling, Scene};
+use crate::scene::{ContactParameters, Culling, Scene, Squeezed};
 
 type Of<F> = Value<ContactParameters, F>;
 
 words!(Culling);
+words!(Squeezed);
 
 impl Section for ContactParameters {
     const NAME: &'static str = "contact";
@@ -21,7 +22,8 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.thickness),
                 set: |contact, thickness| contact.thickness = thickness,
             },
-            "The distance kept between cloth and bodies, and between layers of cloth.",
+            "The thickness of cloths and bodies that have none of their own: the distance kept between \
+             cloth and bodies, and between layers of cloth.",
         ),
         Key::new(
             "self_collision",
@@ -39,7 +41,7 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.self_friction),
                 set: |contact, friction| contact.self_friction = friction,
             },
-            "Coulomb's coefficient of friction of cloth on cloth.",
+            "Coulomb's coefficient of friction of cloth on cloth, for cloths that have none of their own.",
         )
         .idle(without_layers),
         Key::new(
@@ -83,10 +85,21 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.certify),
                 set: |contact, certify| contact.certify = certify,
             },
-            "Whether displacements are cut where cloth would cross cloth in a step, so that [it never \
-             does](theory.md), whatever the step. Bodies have no part in it.",
+            "Whether displacements are cut where cloth would cross cloth or a body in a step, so that \
+             [it never does](theory.md), whatever the step.",
+        ),
+        Key::new(
+            "squeezed",
+            &Of {
+                form: OneOf::<Squeezed>::NEW,
+                get: |contact| Some(contact.squeezed),
+                set: |contact, squeezed| contact.squeezed = squeezed,
+            },
+            "What becomes of cloth that bodies leave no room. `\"give\"`: the body of the higher \
+             number lets it through, and it is led out when there is room. `\"stop\"`: the run \
+             stops with exit code 4.",
         )
-        .idle(without_layers),
+        .idle(uncertified),
     ];
 
     fn check(&self, _: &Table<'_>) {}
@@ -96,6 +109,11 @@ impl Section for ContactParameters {
 fn without_layers(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.self_collision)
         .then_some("contact.self_collision is off: turn it on, or leave this out")
+}
+
+/// Why parameters of certification do nothing, if so.
+fn uncertified(scene: &Scene) -> Option<&'static str> {
+    (!scene.contact.certify).then_some("contact.certify is off: turn it on, or leave this out")
 }
 
 /// A count whose range fits.

@@ -1,61 +1,103 @@
-//! The certification of a substep: cloth that starts without crossing itself ends so, and does not
-//! cross on the way.
+//! The certification of a substep: cloth that starts without crossing itself or bodies ends so, and
+//! does not cross on the way.
 //!
-//! The stage comes after all others, when every rank knows where all vertices would go. Ranks
-//! search the pairs of features of their patches for hits, and tell each other of these, which are
-//! few or none. Then each of them cuts displacements alike ([`Truncate`]): the hits are the same on
-//! all ranks, and shares depend on the set of hits alone. So the state does not depend on ranks or
-//! threads. A step without hits keeps its bits.
+//! The stage comes after all others, when every rank knows where all vertices would go. Each rank
+//! tests the pairs that its search of contacts came by, and searches anew for its vertices that end
+//! far from where they were foreseen. Ranks tell each other of hits, which are few or none. Then
+//! each of them responds to hits ([`respond`]) and cuts what is left ([`Truncate`]) alike: the hits
+//! are the same on all ranks, and all that follows depends on the set of hits alone. So the state
+//! does not depend on ranks or threads. A step without hits keeps its bits.
 //!
-//! Bodies have no part in it: cloth that they leave no room may still cross them.
+//! Cloth that bodies leave no room is *squeezed*: the body lets it through and is *suspended* for
+//! its vertices, until they are outside again with all their features. Meanwhile they are led out,
+//! slowly. This is the only thing that certification carries from one substep to the next, and so
+//! it is part of the state.
 
-use std::ops::Range;
+mod hits;
 
-use bytemuck::{Pod, Zeroable};
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
-use weft_partition::Ownership;
-use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_runtime::comm::Comm;
 
+use self::hits::{search, share};
+use super::contact::detection::Detection;
 use super::context::Context;
 use super::error::StepError;
 use super::state::State;
 use super::world::World;
-use crate::collide::certify::{Hits, Kind, Pair, Truncate};
-use crate::collide::{Bvh, ClothSurface, Geometry, Snapshot, Target, Volumes};
+use crate::collide::ClothSurface;
+use crate::collide::certify::{Meeting, Mover, Scenery, Truncate, exceeders, is_crossing, respond};
+use crate::scene;
 use crate::team::Team;
 
-/// The gap that certified features keep, as a share of the thickness of contacts.
+/// The gap that certified features keep, as a share of the least distance that contacts keep.
 const GAP: f64 = 1e-3;
+/// The share of half the reach of contacts by which vertices may end elsewhere than foreseen, before
+/// they are searched for anew; less than 1 for the rounding of swept volumes.
+const ALLOWANCE: f64 = 0.999;
+/// The displacement beyond that of its piece of cloth, in edges, from which on one is absurd. The
+/// volumes of such displacements would meet nearly everything.
+const ABSURD: f64 = 8.0;
+/// How far squeezed vertices are led out in a substep, as a share of that distance.
+const LED_OUT: f64 = 0.1;
 
 /// The certification of substeps, with what it keeps from one to the next.
 #[derive(Debug)]
 pub(crate) struct Certification {
-    /// A tree over all triangles, for the pairs that cut vertices may lead to.
-    tree: Bvh,
-    volumes: Volumes,
+    scenery: Scenery,
+    /// Where all vertices start and would go, those of cloth before those of bodies, in m.
+    start: Vec<DVec3>,
+    goal: Vec<DVec3>,
+    /// The mean length of edges at rest, in m.
+    edge: f64,
+    /// Vertices, each with a body that lets it through, ascending.
+    suspended: Vec<[u32; 2]>,
+    /// The changes of the last substep.
+    cuts: Vec<Cut>,
+}
+
+/// A velocity that certification has changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cut {
+    pub(crate) vertex: u32,
+    /// The change in m/s.
+    pub(crate) change: DVec3,
 }
 
 /// What was certified in a step. Sums, if the step was cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Certified {
-    /// Pairs of features that this rank tested.
+    /// Pairs that this rank tested.
     pub tests: u64,
     /// Pairs whose displacements could not be certified as they were, the same on all ranks.
     pub hits: u64,
-    /// Rounds of truncation, the same on all ranks.
+    /// Rounds of the response to hits and of truncation, the same on all ranks.
     pub rounds: u32,
+    /// Rigid zones, the same on all ranks.
+    pub zones: u64,
     /// Vertices whose displacements were cut, the same on all ranks.
     pub cut: u64,
+    /// Vertices that pins hold whose displacements were cut, the same on all ranks.
+    pub lagging: u64,
+    /// Vertices that bodies let through when the step ended, the same on all ranks.
+    pub squeezed: u64,
 }
 
 impl Certified {
-    /// Adds those of another substep.
+    /// Whether vertices may end elsewhere than they would have.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.hits > 0 || self.cut > 0
+    }
+
+    /// Adds those of another substep, which came later.
     pub(crate) fn add(&mut self, other: &Self) {
         self.tests += other.tests;
         self.hits += other.hits;
         self.rounds += other.rounds;
+        self.zones += other.zones;
         self.cut += other.cut;
+        self.lagging += other.lagging;
+        self.squeezed = other.squeezed;
     }
 }
 
@@ -68,182 +110,318 @@ pub(crate) struct Goals<'a> {
     pub(crate) ends: &'a mut [DVec3],
     /// The positions to which they move, in m.
     pub(crate) moved: &'a mut [DVec3],
+    /// The changes that were made, in their order.
+    pub(crate) changes: Vec<Cut>,
 }
 
-/// A pair as it travels between ranks of one run.
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-struct Record {
-    /// The kind: 0 for a vertex and a face, 1 for two edges.
-    kind: u32,
-    vertices: [u32; 4],
+impl Goals<'_> {
+    /// Has a vertex end with another velocity, in m/s, where it ends.
+    fn add_velocity(&mut self, v: usize, change: DVec3) {
+        let ends = if self.ends.is_empty() {
+            &mut *self.moves
+        } else {
+            &mut *self.ends
+        };
+        ends[v] += change;
+        self.note(v, change);
+    }
+
+    fn note(&mut self, v: usize, change: DVec3) {
+        if change != DVec3::ZERO {
+            let vertex = v as u32;
+            self.changes.push(Cut { vertex, change });
+        }
+    }
+
+    /// What each vertex was changed by in all, ascending.
+    fn summed(mut self) -> Vec<Cut> {
+        self.changes.sort_by_key(|cut| cut.vertex);
+        let mut sums: Vec<Cut> = Vec::new();
+        for cut in self.changes {
+            match sums.last_mut().filter(|last| last.vertex == cut.vertex) {
+                Some(last) => last.change += cut.change,
+                None => sums.push(cut),
+            }
+        }
+        sums
+    }
+
+    /// Has a vertex end elsewhere.
+    fn change(&mut self, v: usize, start: DVec3, end: DVec3, dt: f64) {
+        let velocity = (end - start) / dt;
+        let change = velocity - self.moves[v];
+        self.moves[v] = velocity;
+        self.moved[v] = end;
+        if let Some(last) = self.ends.get_mut(v) {
+            *last += change;
+        }
+        self.note(v, change);
+    }
+}
+
+/// A vertex of cloth in a meeting.
+fn first_vertex(meeting: &Meeting) -> u32 {
+    match *meeting {
+        // Where one is of a body, it has a higher number.
+        Meeting::Features(pair) => pair.vertices.into_iter().fold(u32::MAX, u32::min),
+        Meeting::Round { face, .. } => face[0],
+        Meeting::Plane { vertex, .. } => vertex,
+    }
 }
 
 impl Certification {
     /// The certification of a world's cloth; `None` if its scene does not ask for it.
     pub(crate) fn new(world: &World) -> Option<Self> {
-        let contact = &world.scene().contact;
-        (contact.certify && contact.self_collision).then(|| Self {
-            tree: tree_over(world.geometry().cloth),
-            volumes: Volumes::default(),
+        let geometry = world.geometry();
+        world.scene().contact.certify.then(|| Self {
+            scenery: Scenery::new(
+                geometry.cloth.surface().triangles(),
+                geometry.cloth.rest(),
+                geometry.bodies,
+            ),
+            start: Vec::new(),
+            goal: Vec::new(),
+            edge: mean_edge(geometry.cloth),
+            suspended: Vec::new(),
+            cuts: Vec::new(),
         })
     }
 
-    /// Cuts displacements so that no cloth crosses cloth. Returns whether any was cut, on all ranks
-    /// alike. Collective.
+    /// Vertices, each with a body that lets it through, ascending.
+    pub(crate) fn suspended(&self) -> &[[u32; 2]] {
+        &self.suspended
+    }
+
+    /// What certification has changed in the last substep, of vertices of all ranks, ascending.
+    pub(crate) fn cuts(&self) -> &[Cut] {
+        &self.cuts
+    }
+
+    /// Sets which vertices bodies let through.
+    pub(crate) fn suspend(&mut self, suspended: impl Iterator<Item = [u32; 2]>) {
+        self.suspended = suspended.collect();
+        self.suspended.sort_unstable();
+    }
+
+    /// Cuts displacements so that no cloth crosses cloth or bodies. Collective.
     ///
     /// # Errors
-    /// Messages failed.
+    /// Messages failed, or bodies leave no room and the scene asks to stop then.
     pub(crate) fn certify(
         &mut self,
         comm: &mut dyn Comm,
         at: Context<'_>,
-        state: &State,
-        goals: Goals<'_>,
+        (state, detection): (&State, &Detection),
+        mut goals: Goals<'_>,
         team: &Team,
     ) -> Result<Certified, StepError> {
-        let world = at.world;
-        let geometry = Geometry {
-            bodies: &[],
-            body_motions: &[],
-            ..world.geometry()
+        let (world, dt) = (at.world, at.substep.dt);
+        let geometry = world.geometry();
+        let times = [at.substep.time(world), at.substep.next_time(world)];
+        let movers = self.scenery.movers(geometry.body_motions, times);
+        let curbed = self.curb(world, state, &mut goals, dt);
+        let led = self.lead_out(at, state, &mut goals, &movers);
+        let ends = self.scenery.ends(&movers);
+        for (all, of_cloth, of_bodies) in [
+            (&mut self.start, &state.x[..], &ends[0]),
+            (&mut self.goal, &*goals.moved, &ends[1]),
+        ] {
+            all.clear();
+            all.extend_from_slice(of_cloth);
+            all.extend_from_slice(of_bodies);
+        }
+        let step = Truncate {
+            surface: self.scenery.surface(),
+            tree: self.scenery.tree(),
+            start: &self.start,
+            goal: &self.goal,
+            masses: world.model().masses(),
+            movable: self.scenery.cloth(),
+            movers: &movers,
+            body_of: self.scenery.body_of(),
+            held: world.pinned(),
+            suspended: &self.suspended,
+            self_collision: geometry.self_collision,
+            least: GAP * geometry.distances.least(),
         };
-        let least = GAP * geometry.thickness;
-        let (time, dt) = (at.substep.time(world), at.substep.dt);
-        let mut snapshot = Snapshot::new(
-            &geometry,
-            &mut self.volumes,
-            &state.x,
-            goals.moves,
-            time,
-            dt,
+        let owned = at.domain.owned();
+        let distances = geometry.distances;
+        let allowance = ALLOWANCE * 0.5 * (distances.reach(distances.least()) - step.least);
+        let foreseen = |k: usize| {
+            let v = owned.start + k;
+            state.x[v] + detection.foreseen[v] * dt
+        };
+        let exceeders = exceeders(&goals.moved[owned.clone()], foreseen, allowance);
+        let exceeders: Vec<u32> = exceeders.iter().map(|k| owned.start as u32 + k).collect();
+        let own = search(
+            &step,
+            &self.scenery,
+            &detection.candidates,
+            &exceeders,
+            team,
         );
-        if comm.size() > 1 {
-            snapshot = snapshot.by_subtrees();
-        }
-        if let Some(extent) = state.extent {
-            snapshot = snapshot.within(extent);
-        }
-        let targets = snapshot.targets_at(at.domain.patches(), Ownership::patch_of_pair);
-        let own = search(&snapshot, &targets, goals.moved, least, team);
         let mut certified = Certified {
             tests: own.tests,
             ..Certified::default()
         };
-        let hits = share(comm, own.pairs, state.len())?;
+        let hits = share(comm, own.meetings, (step.start.len(), movers.len()))?;
         certified.hits = hits.len() as u64;
-        if hits.is_empty() {
-            return Ok(certified);
-        }
-        let step = Truncate {
-            surface: geometry.cloth.surface(),
-            tree: &self.tree,
-            start: &state.x,
-            goal: &*goals.moved,
-            masses: world.model().masses(),
-            movable: state.len() as u32,
-            least,
-        };
-        let found = step.run(&hits);
-        certified.rounds = found.rounds;
-        let cut = (0..state.len()).filter(|&v| found.kept[v] < 1.0);
-        let ends: Vec<(usize, DVec3)> = cut.map(|v| (v, found.end(&step, v as u32))).collect();
-        certified.cut = ends.len() as u64;
-        for (v, end) in ends {
-            let velocity = (end - state.x[v]) / dt;
-            let change = velocity - goals.moves[v];
-            goals.moves[v] = velocity;
-            goals.moved[v] = end;
-            if let Some(last) = goals.ends.get_mut(v) {
-                *last += change;
+        if !hits.is_empty() {
+            let responded = respond(&step, &hits);
+            if (responded.zones > 0 || !responded.left.is_empty())
+                && at.substep.controller.can_halve()
+            {
+                return Err(StepError::Crowded {
+                    step: at.substep.number(),
+                    at: world.name(first_vertex(&hits[0]) as usize),
+                });
             }
+            certified.zones = u64::from(responded.zones);
+            for v in 0..state.len() {
+                if responded.goal[v] != goals.moved[v] {
+                    goals.change(v, state.x[v], responded.goal[v], dt);
+                }
+            }
+            let step = Truncate {
+                goal: &responded.goal,
+                ..step
+            };
+            let found = step.run(&responded.left);
+            certified.rounds = responded.rounds + found.rounds;
+            if let Some(first) = found.squeezed.first()
+                && world.scene().contact.squeezed == scene::Squeezed::Stop
+            {
+                let name =
+                    |body: u32| format!("body `{}`", world.scene().bodies[body as usize].name);
+                let other = first.against.map_or_else(|| "cloth".to_owned(), name);
+                return Err(StepError::Squeezed {
+                    step: at.substep.number(),
+                    time: times[1],
+                    at: world.name(first.vertex as usize),
+                    between: format!("{} and {other}", name(first.body)),
+                });
+            }
+            for v in (0..state.len()).filter(|&v| found.kept[v] < 1.0) {
+                certified.cut += 1;
+                certified.lagging += u64::from(world.pinned()[v]);
+                goals.change(v, state.x[v], found.end(&step, v as u32), dt);
+            }
+            for (v, &by) in found.restored.iter().enumerate() {
+                goals.add_velocity(v, by / dt);
+            }
+            let squeezed = found.squeezed.iter();
+            (self.suspended).extend(squeezed.map(|squeezed| [squeezed.vertex, squeezed.body]));
+            self.suspended.sort_unstable();
         }
+        certified.cut += curbed + led;
+        self.release(world, times[1], &movers, goals.moved);
+        certified.squeezed = self.suspended.len() as u64;
+        self.cuts = goals.summed();
         Ok(certified)
     }
-}
 
-/// Searches targets for hits, each thread some of them.
-fn search(
-    snapshot: &Snapshot<'_>,
-    targets: &[Target],
-    goal: &[DVec3],
-    least: f64,
-    team: &Team,
-) -> Hits {
-    let shares: Vec<Range<usize>> = team.cut_even(targets.len()).elements;
-    let mut found = vec![Hits::default(); shares.len()];
-    team.run(found.iter_mut().zip(shares), |(hits, share)| {
-        for &target in &targets[share] {
-            hits.add(snapshot, target, goal, least);
+    /// Has vertices whose displacement is absurd go one edge beyond what their piece of cloth goes.
+    /// Returns how many.
+    fn curb(&self, world: &World, state: &State, goals: &mut Goals<'_>, dt: f64) -> u64 {
+        let most = ABSURD * self.edge;
+        let displacement = |goals: &Goals<'_>, v: usize| goals.moved[v] - state.x[v];
+        let mut seen = (0..state.len()).map(|v| displacement(goals, v));
+        let Some(first) = seen.next() else { return 0 };
+        // Then all are within the most of any mean.
+        if seen.all(|u| (u - first).length() <= 0.5 * most) {
+            return 0;
         }
-    });
-    let mut all = Hits::default();
-    for hits in found {
-        all.pairs.extend(hits.pairs);
-        all.tests += hits.tests;
+        let cloth = world.geometry().cloth;
+        let mut sums = vec![(0.0, DVec3::ZERO); state.len()];
+        for (v, &mass) in world.model().masses().iter().enumerate() {
+            let (all, sum) = &mut sums[cloth.component(v as u32) as usize];
+            *all += mass;
+            *sum += displacement(goals, v) * mass;
+        }
+        let mut curbed = 0;
+        for v in 0..state.len() {
+            let (mass, sum) = sums[cloth.component(v as u32) as usize];
+            let mean = sum / mass;
+            let beyond = displacement(goals, v) - mean;
+            let length = beyond.length();
+            if length > most && !world.pinned()[v] {
+                let end = state.x[v] + mean + beyond * (self.edge / length);
+                goals.change(v, state.x[v], end, dt);
+                curbed += 1;
+            }
+        }
+        curbed
     }
-    all
-}
 
-/// Gives every rank the hits of all, ascending. Collective.
-fn share(comm: &mut dyn Comm, own: Vec<Pair>, vertices: usize) -> Result<Vec<Pair>, CommError> {
-    let mut all = if comm.size() == 1 {
-        own
-    } else {
-        let records: Vec<Record> = own.iter().map(Record::of).collect();
-        let bytes = comm.allgather(bytemuck::cast_slice(&records).to_vec())?;
-        let mut all = Vec::new();
-        for (rank, bytes) in (0..).zip(bytes) {
-            read(&bytes, vertices, &mut all).map_err(|what| CommError::Malformed {
-                from: Rank(rank),
-                what: what.to_owned(),
-            })?;
+    /// Leads vertices out that are inside of the bodies that let them through. Returns how many.
+    fn lead_out(
+        &self,
+        at: Context<'_>,
+        state: &State,
+        goals: &mut Goals<'_>,
+        movers: &[Mover],
+    ) -> u64 {
+        let (world, dt) = (at.world, at.substep.dt);
+        let (time, thickness) = (at.substep.time(world), world.geometry().distances.least());
+        let mut led = 0;
+        for &[v, body] in &self.suspended {
+            let vertex = v as usize;
+            let start = state.x[vertex];
+            let Some((depth, out)) = world.way_out(body, start, time) else {
+                continue;
+            };
+            if world.pinned()[vertex] {
+                continue;
+            }
+            let along = movers[body as usize].displacement(start);
+            let went = out.dot(goals.moved[vertex] - start - along);
+            let wanted = (LED_OUT * thickness).min(depth + thickness);
+            if went != wanted {
+                let end = goals.moved[vertex] + out * (wanted - went);
+                goals.change(vertex, start, end, dt);
+                led += 1;
+            }
         }
-        all
-    };
-    all.sort_unstable();
-    all.dedup();
-    Ok(all)
-}
+        led
+    }
 
-/// Appends the pairs of a message.
-fn read(bytes: &[u8], vertices: usize, all: &mut Vec<Pair>) -> Result<(), &'static str> {
-    let records = bytes.chunks(size_of::<Record>());
-    for bytes in records {
-        let record: Record =
-            bytemuck::try_pod_read_unaligned(bytes).map_err(|_| "a pair of features cut short")?;
-        let kind = match record.kind {
-            0 => Kind::VertexFace,
-            1 => Kind::EdgeEdge,
-            _ => return Err("a pair of features of no kind"),
+    /// Ends the suspension of vertices that are outside of the body again, with all their features.
+    fn release(&mut self, world: &World, time: f64, movers: &[Mover], x: &[DVec3]) {
+        if self.suspended.is_empty() {
+            return;
+        }
+        // Bodies as they are when the substep ends.
+        let resting: Vec<Mover> = movers.iter().map(Mover::at_its_end).collect();
+        let [placed, _] = self.scenery.ends(&resting);
+        let mut all = x.to_vec();
+        all.extend(placed);
+        let step = Truncate {
+            surface: self.scenery.surface(),
+            tree: self.scenery.tree(),
+            start: &all,
+            goal: &all,
+            masses: world.model().masses(),
+            movable: self.scenery.cloth(),
+            movers: &resting,
+            body_of: self.scenery.body_of(),
+            held: world.pinned(),
+            suspended: &[],
+            self_collision: false,
+            least: GAP * world.geometry().distances.least(),
         };
-        if record.vertices.iter().any(|&v| v as usize >= vertices) {
-            return Err("a pair of features of vertices that do not exist");
-        }
-        all.push(Pair {
-            kind,
-            vertices: record.vertices,
-        });
-    }
-    Ok(())
-}
-
-impl Record {
-    fn of(pair: &Pair) -> Self {
-        Self {
-            kind: u32::from(pair.kind == Kind::EdgeEdge),
-            vertices: pair.vertices,
-        }
+        let crossing = is_crossing(&step, &self.suspended);
+        let inside = |&[v, body]: &[u32; 2]| world.way_out(body, x[v as usize], time).is_some();
+        let mut crossing = crossing.into_iter();
+        self.suspended
+            .retain(|pair| crossing.next() == Some(true) || inside(pair));
     }
 }
 
-/// A tree over all triangles of the cloth, by their shape at rest.
-fn tree_over(cloth: &ClothSurface) -> Bvh {
-    let rest = cloth.rest();
-    let center = |t: &[u32; 3]| t.iter().map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0;
-    let triangles = cloth.surface().triangles();
-    let items = (0..).zip(triangles).map(|(i, t)| (i, center(t)));
-    Bvh::build(items.collect())
+/// The mean length of a cloth's edges at rest, in m.
+fn mean_edge(cloth: &ClothSurface) -> f64 {
+    let (rest, edges) = (cloth.rest(), cloth.surface().edges());
+    let length = |&[a, b]: &[u32; 2]| rest[a as usize].distance(rest[b as usize]);
+    edges.iter().map(length).sum::<f64>() / edges.len().max(1) as f64
 }
 
 #[cfg(test)]

@@ -29,7 +29,9 @@ use super::balancer::{Balancer, News};
 use super::contact_post::Post;
 use super::contacts::{Batch, Contacts};
 use super::geometry::{Sharing, share_geometry, tiles};
-use crate::collide::{Begun, Contact, Geometry, Made, Snapshot, Target, TestRun, subtrees};
+use crate::collide::{
+    Begun, Candidate, Findings, Geometry, Made, Snapshot, Target, TestRun, subtrees,
+};
 use crate::team::Team;
 
 /// The number of the first body in traces; lower numbers are patches.
@@ -56,7 +58,7 @@ struct Collide {
     #[serde(skip)]
     checked: bool,
     #[serde(skip)]
-    found: Vec<Contact>,
+    found: Findings,
     /// The cost of its tests so far.
     #[serde(skip)]
     work: u64,
@@ -71,14 +73,14 @@ impl Collide {
             part: (!part.is_whole()).then_some(part),
             dealt: part.is_whole(),
             checked: true,
-            found: Vec::new(),
+            found: Findings::default(),
             work: 0,
         }
     }
 
     /// Leaves the results of a run that has ended, and sends contacts to other ranks.
     fn leave(&mut self, tested: &Tested<'_>, send: impl FnMut(Rank, Vec<u8>)) {
-        let mut found = std::mem::take(&mut self.found);
+        let mut found = std::mem::take(&mut self.found.contacts);
         if let Some(post) = &tested.post {
             found = post.hand_out(found, send);
         }
@@ -92,6 +94,7 @@ impl Collide {
         let part = self.part;
         let mut left = tested.left();
         left.contacts.push(found);
+        left.candidates.extend(self.found.candidates.take());
         left.costs.push(PartCost { test, part });
     }
 }
@@ -102,6 +105,7 @@ pub(crate) struct Tested<'a> {
     meter: TestMeter,
     /// The way to other ranks, if there are any.
     post: Option<Post<'a>>,
+    keeps_candidates: bool,
     left: Mutex<Left>,
 }
 
@@ -109,6 +113,8 @@ pub(crate) struct Tested<'a> {
 #[derive(Debug, Default)]
 struct Left {
     contacts: Vec<Batch>,
+    /// The pairs that tests looked at, if these are kept.
+    candidates: Vec<Vec<Candidate>>,
     /// The costs of top-level tests, or of parts of them.
     costs: Vec<PartCost>,
 }
@@ -160,9 +166,14 @@ impl<'a> Task<Tested<'a>> for Collide {
         }
         let (mut charged, mut budget) = (0, cx.budget());
         loop {
-            let before = self.found.len();
-            let (made, done) = (self.run).advance_counting(snapshot, budget, &mut self.found);
-            tests.own.add_all(&counts(made, self.found.len() - before));
+            if tested.keeps_candidates {
+                self.found.candidates.get_or_insert_default();
+            }
+            let before = self.found.contacts.len();
+            let (made, done) = (self.run).advance_finding(snapshot, budget, &mut self.found);
+            tests
+                .own
+                .add_all(&counts(made, self.found.contacts.len() - before));
             let target = against(self.run.target());
             self.work += work(target.1, &tests.own);
             charged += (tested.meter).charge_of(target, &tests, |patch| snapshot.opened(patch));
@@ -202,7 +213,7 @@ impl<'a> Task<Tested<'a>> for Collide {
             part: self.part,
             dealt: true,
             checked: self.checked,
-            found: Vec::new(),
+            found: Findings::default(),
             work: 0,
         })
     }
@@ -238,16 +249,27 @@ pub(crate) struct Search<'a> {
     pub(crate) options: &'a ScopeOptions,
     pub(crate) team: &'a Team,
     pub(crate) cost_model: &'a CostModel,
+    /// Whether the pairs that tests look at are kept.
+    pub(crate) keeps_candidates: bool,
 }
 
-/// Finds the contacts of a step. The second result is the time for which patches were prepared
-/// before tests. Collective.
+/// The outcome of a search, apart from contacts.
+#[derive(Debug)]
+pub(crate) struct Searched {
+    pub(crate) report: ScopeReport,
+    /// The time for which patches were prepared before tests.
+    pub(crate) early: Duration,
+    /// The pairs that the rank's tests looked at, if they are kept.
+    pub(crate) candidates: Vec<Vec<Candidate>>,
+}
+
+/// Finds the contacts of a step. Collective.
 pub(crate) fn detect(
     comm: &mut dyn Comm,
     search: &Search<'_>,
     balancer: &mut Balancer,
     contacts: &mut Contacts,
-) -> Result<(ScopeReport, Duration), ScopeError> {
+) -> Result<Searched, ScopeError> {
     let &Search {
         snapshot,
         geometry,
@@ -255,6 +277,7 @@ pub(crate) fn detect(
         options,
         team,
         cost_model,
+        keeps_candidates,
     } = search;
     let (me, ranks) = (comm.rank().index(), comm.size());
     let own = ownership.patches(me);
@@ -314,14 +337,19 @@ pub(crate) fn detect(
         snapshot,
         meter,
         post: several.then(|| Post::new(ownership, me)),
+        keeps_candidates,
         left: Mutex::default(),
     };
-    let (costs, report, sorting) = make_tests(comm, search, tested, tasks, contacts)?;
+    let (left, report, sorting) = make_tests(comm, search, tested, tasks, contacts)?;
     // Early preparation counts as if tests had done it, on as many threads as had some of it.
     let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
     let busy = report.busy.iter().sum::<Duration>() + of_workers + beginning;
-    balancer.ended(costs, busy, sorting * team.threads() as u32);
-    Ok((report, early_time))
+    balancer.ended(left.costs, busy, sorting * team.threads() as u32);
+    Ok(Searched {
+        report,
+        early: early_time,
+        candidates: left.candidates,
+    })
 }
 
 /// The patches that this rank prepares while messages are under way: those that its tests read
@@ -416,7 +444,7 @@ fn tests_here(
 }
 
 /// Makes tests on all ranks, and puts the contacts that are this rank's into `contacts`. Returns
-/// the costs of its tests and the time for which it put contacts in order. Collective.
+/// what else its tests left, and the time for which it put contacts in order. Collective.
 ///
 /// A rank with a single thread puts contacts in order while it waits for others.
 fn make_tests(
@@ -425,7 +453,7 @@ fn make_tests(
     tested: Tested<'_>,
     tasks: Vec<Collide>,
     contacts: &mut Contacts,
-) -> Result<(Vec<PartCost>, ScopeReport, Duration), ScopeError> {
+) -> Result<(Left, ScopeReport, Duration), ScopeError> {
     let (options, team, cost_model) = (search.options, search.team, search.cost_model);
     let registry = Registry::new().with::<Collide>();
     let alone = team.threads() == 1;
@@ -461,7 +489,7 @@ fn make_tests(
     })?;
     take_in(comm, std::mem::take(&mut report.messages), true)?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
-    Ok((left.costs, report, sorting))
+    Ok((left, report, sorting))
 }
 
 /// Bundles test runs into tasks, for threads that share them among themselves only: to hand a task

@@ -7,7 +7,7 @@ use weft_runtime::comm::Comm;
 use super::balancer::Balancer;
 use super::contacts::Contacts;
 use super::detect::{Search, detect};
-use crate::collide::{Contact, Geometry, Snapshot, Volumes};
+use crate::collide::{Candidate, Contact, Geometry, Snapshot, Volumes};
 use crate::step::context::Context;
 use crate::step::error::StepError;
 use crate::step::report::StepReport;
@@ -21,22 +21,29 @@ pub(crate) struct Detection {
     pub(crate) options: ScopeOptions,
     /// The velocities by which collisions are looked for, of all vertices: those at the start of
     /// the substep with what gravity adds.
-    foreseen: Vec<DVec3>,
+    pub(crate) foreseen: Vec<DVec3>,
     volumes: Volumes,
     pub(crate) balancer: Balancer,
     /// The room of the last substep's contacts, empty between substeps.
     pub(crate) contacts: Contacts,
+    /// Whether the pairs that tests look at are kept, for certification.
+    keeps_candidates: bool,
+    /// The pairs that the last search looked at on this rank, if they are kept.
+    pub(crate) candidates: Vec<Vec<Candidate>>,
 }
 
 impl Detection {
-    /// The detection of contacts among so many vertices.
-    pub(crate) fn new(vertices: usize, options: &ScopeOptions) -> Self {
+    /// The detection of contacts among so many vertices. It keeps the pairs that it looks at if
+    /// steps are certified.
+    pub(crate) fn new(vertices: usize, options: &ScopeOptions, keeps_candidates: bool) -> Self {
         Self {
             options: *options,
             foreseen: vec![DVec3::ZERO; vertices],
             volumes: Volumes::default(),
             balancer: Balancer::default(),
             contacts: Contacts::default(),
+            keeps_candidates,
+            candidates: Vec::new(),
         }
     }
 
@@ -78,14 +85,15 @@ impl Detection {
         comm: &mut dyn Comm,
         at: Context<'_>,
         state: &State,
-        team: &Team,
+        (team, suspended): (&Team, &[[u32; 2]]),
         report: &mut StepReport,
     ) -> Result<Contacts, StepError> {
         self.foresee(at, state);
         let geometry = at.world.geometry();
         let (time, dt) = (at.substep.time(at.world), at.substep.dt);
         let volumes = &mut self.volumes;
-        let mut snapshot = Snapshot::new(&geometry, volumes, &state.x, &self.foreseen, time, dt);
+        let mut snapshot = Snapshot::new(&geometry, volumes, &state.x, &self.foreseen, time, dt)
+            .suspending(suspended);
         if comm.size() > 1 {
             snapshot = snapshot.by_subtrees();
         }
@@ -100,9 +108,10 @@ impl Detection {
             options: &self.options,
             team,
             cost_model: &at.domain.cost_model,
+            keeps_candidates: self.keeps_candidates,
         };
         let found = detect(comm, &search, &mut self.balancer, &mut contacts);
-        let (scope, early) = found.map_err(|source| StepError::Detect {
+        let found = found.map_err(|source| StepError::Detect {
             step: at.substep.number(),
             source,
         })?;
@@ -113,8 +122,9 @@ impl Detection {
             let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
             contacts.all().filter(counted_here).count() as u64
         };
-        report.scope = scope;
-        report.early = early;
+        report.scope = found.report;
+        report.early = found.early;
+        self.candidates = found.candidates;
         Ok(contacts)
     }
 

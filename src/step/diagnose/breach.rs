@@ -15,6 +15,7 @@ use std::collections::BinaryHeap;
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
 
+use crate::collide::Distances;
 use crate::scene::Slide;
 use crate::step::simulation::Simulation;
 use crate::step::system::assembly::Strains;
@@ -208,8 +209,8 @@ impl Apart {
 /// The two bodies that leave cloth less room at a triangle than it takes, if there are such.
 fn squeezed(world: &World, x: &[DVec3], triangle: u32, time: f64) -> Option<Cause> {
     let bodies = &world.scene().bodies;
-    let thickness = world.scene().contact.thickness;
-    let mut narrowest: Option<(f64, [usize; 2])> = None;
+    let distances = world.distances();
+    let mut narrowest: Option<(f64, [usize; 2], u32)> = None;
     for vertex in ring(world, triangle) {
         let p = x[vertex as usize];
         let gaps: Vec<f64> = world.gaps(p, time);
@@ -217,25 +218,33 @@ fn squeezed(world: &World, x: &[DVec3], triangle: u32, time: f64) -> Option<Caus
             for a in 0..b {
                 let room = gaps[a] + gaps[b];
                 let moves = !bodies[a].is_still() || !bodies[b].is_still();
-                let narrower = narrowest.is_none_or(|(least, _)| room < least);
-                if moves && room < ROOM * thickness && narrower && face(world, p, [a, b], time) {
-                    narrowest = Some((room, [a, b]));
+                let narrower = narrowest.is_none_or(|(least, ..)| room < least);
+                let few = room < ROOM * 0.5 * taken(distances, vertex, [a, b]);
+                if moves && few && narrower && face(world, p, [a, b], time) {
+                    narrowest = Some((room, [a, b], vertex));
                 }
             }
         }
     }
-    let (room, [a, b]) = narrowest?;
+    let (room, [a, b], vertex) = narrowest?;
+    let layer = taken(distances, vertex, [a, b]);
     let told = format!(
         "bodies `{}` and `{}` leave {:.2} mm of room there, where a layer of cloth takes {:.2} mm between bodies and every further one \
          {:.2} mm: keep them farther apart, or take a smaller contact.thickness",
         bodies[a].name,
         bodies[b].name,
         1e3 * room.max(0.0),
-        2e3 * thickness,
-        1e3 * thickness
+        1e3 * layer,
+        1e3 * distances.between(vertex, vertex)
     );
-    let surely = room < 2.0 * thickness;
+    let surely = room < layer;
     Some(Cause { told, surely })
+}
+
+/// The room in m that a layer of cloth takes at a vertex between two bodies.
+fn taken(distances: &Distances, vertex: u32, bodies: [usize; 2]) -> f64 {
+    let of = bodies.map(|body| distances.from_body(vertex, body as u32));
+    of[0] + of[1]
 }
 
 /// Whether two bodies face each other across a point.

@@ -3,7 +3,9 @@
 //! | module | holds |
 //! |---|---|
 //! | `breach` | why strain goes beyond its limit |
+//! | `ledger` | what changed momentum and energy in a step |
 //! | `probe` | what a profile of the next step reads |
 
 pub(super) mod breach;
+pub(super) mod ledger;
 mod probe;

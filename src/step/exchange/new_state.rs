@@ -17,7 +17,9 @@ use crate::collide::Extent;
 use crate::scene::Integrator;
 use crate::solve::fault::{self, Own};
 use crate::step::certify::{Certification, Goals};
+use crate::step::contact::detection::Detection;
 use crate::step::context::{Context, first_of};
+use crate::step::diagnose::ledger::{Impulses, Velocities};
 use crate::step::error::StepError;
 use crate::step::integrate::time_integrator::{Jolt, TimeIntegrator};
 use crate::step::report::{Clock, PHASES, StepReport};
@@ -61,8 +63,11 @@ pub(crate) struct Exchanged<'a> {
     /// The shares of the owned vertices in loops.
     pub(crate) shares: &'a Shares,
     pub(crate) jolts: &'a [Jolt],
-    /// The certification of displacements, if the scene asks for it.
-    pub(crate) certification: Option<&'a mut Certification>,
+    /// The certification of displacements, with what the search of contacts left to it, if the
+    /// scene asks for it.
+    pub(crate) certification: Option<(&'a mut Certification, &'a Detection)>,
+    /// The impulses of the substep, for the ledger.
+    pub(crate) impulses: &'a Impulses,
 }
 
 impl Exchange {
@@ -132,7 +137,8 @@ impl Exchange {
             integrator,
             shares,
             jolts,
-            certification,
+            mut certification,
+            impulses,
         } = values;
         let (owned, dt) = (at.domain.owned(), at.substep.dt);
         let lengths: Vec<usize> = (0..comm.size())
@@ -165,7 +171,7 @@ impl Exchange {
         let vertices = state.len() as u64;
         (at.domain.cost_model).charge(comm, Work::NewState { vertices });
         let mut extent = self.move_all(at, state, integrator)?;
-        if let Some(certification) = certification {
+        if let Some((certification, detection)) = &mut certification {
             let goals = Goals {
                 moves: &mut self.moves,
                 ends: if integrator.has_ends() {
@@ -174,14 +180,29 @@ impl Exchange {
                     &mut []
                 },
                 moved: &mut self.moved,
+                changes: Vec::new(),
             };
-            report.certified = certification.certify(comm, at, state, goals, shares.team())?;
-            if report.certified.cut > 0 {
+            report.certified =
+                certification.certify(comm, at, (state, detection), goals, shares.team())?;
+            if report.certified.has_moved() {
                 // The next substep begins elsewhere.
                 ahead = None;
                 extent = Extent::of(&self.moved);
             }
         }
+        let ends = if integrator.has_ends() {
+            &self.ends
+        } else {
+            &self.moves
+        };
+        let velocities = Velocities {
+            start: &state.v[owned.clone()],
+            end: &ends[owned.clone()],
+            moves: &self.moves[owned.clone()],
+        };
+        let cuts =
+            (certification.as_ref()).map_or(&[][..], |(certification, _)| certification.cuts());
+        report.ledger = impulses.sums(at, velocities, cuts);
         self.ahead = ahead;
         state.extent = Some(extent);
         integrator.keep(dt, state.of(owned.clone()), &self.moves[owned], jolts);

@@ -38,6 +38,8 @@ pub struct SavedState {
     pub substep: [u32; 2],
     /// What the integrator looks back at, if it does.
     pub past: Option<Past>,
+    /// Vertices, each with the number of a body that lets it through, ascending.
+    pub squeezed: Vec<[u32; 2]>,
 }
 
 /// The state before the last substep, as the integrator wants it.
@@ -88,6 +90,7 @@ struct Outline {
     substep: [u32; 2],
     /// Length of the substep before, in s, if there is a past.
     past: Option<f64>,
+    squeezed: Vec<[u32; 2]>,
 }
 
 /// The values that a piece has of some, or none if there are none at all.
@@ -121,6 +124,7 @@ impl SavedState {
             step: own.step,
             substep: own.substep,
             past: own.past.as_ref().map(|past| past.length),
+            squeezed: own.squeezed.clone(),
         });
         let outline = wire::encode(&outline).map_err(CommError::unsendable(me, "a state"))?;
         let outline: Option<Outline> =
@@ -131,6 +135,7 @@ impl SavedState {
         let mut state = Self {
             step: outline.step,
             substep: outline.substep,
+            squeezed: outline.squeezed,
             past: outline.past.map(|length| Past {
                 length,
                 ..Past::default()
@@ -193,7 +198,10 @@ impl SavedState {
         let of_past = (self.past.as_ref()).map_or([vertices; 2], |past| {
             [past.positions.len(), past.velocities.len()]
         });
-        lengths == [vertices; 5] && of_past == [vertices; 2]
+        let mut squeezed = self.squeezed.iter();
+        lengths == [vertices; 5]
+            && of_past == [vertices; 2]
+            && squeezed.all(|[vertex, _]| (*vertex as usize) < vertices)
     }
 }
 
@@ -284,6 +292,7 @@ impl Simulation<'_> {
                 positions: self.world.original_order(&past_x),
                 velocities: self.world.original_order(&past_v),
             }),
+            squeezed: self.squeezed(),
         }))
     }
 
@@ -324,6 +333,11 @@ impl Simulation<'_> {
                 *x = past.positions[old(first + local)];
                 *v = past.velocities[old(first + local)];
             }
+        }
+        if let Some(certification) = &mut self.certification {
+            let new = self.world.tree().old_to_new();
+            let renumbered = state.squeezed.iter();
+            certification.suspend(renumbered.map(|&[v, body]| [new[v as usize], body]));
         }
         self.substep.controller.restore(state.substep);
         self.substep.steps = state.step;

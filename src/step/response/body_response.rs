@@ -23,6 +23,7 @@ use crate::collide::contact::Contact;
 use crate::solve::BlockMatrix;
 use crate::step::integrate::time_integrator::Jolt;
 use crate::step::system::linear_system::LinearSystem;
+use crate::step::world::Friction;
 
 /// The most solves of a system in a step.
 pub(crate) const TURNS: u32 = 3;
@@ -64,6 +65,8 @@ pub(crate) struct BodyResponse {
     rows: Vec<Row>,
     /// What friction took of velocities at impacts, in m/s.
     jolts: Vec<Jolt>,
+    /// What friction took of velocities, and what was put right last, in m/s.
+    pushes: Vec<Jolt>,
 }
 
 /// A row of a system.
@@ -87,8 +90,8 @@ pub(crate) struct StepContext<'a> {
     pub(crate) gravity: DVec3,
     /// The first owned vertex: local indices count from here.
     pub(crate) first: u32,
-    /// Friction of each body.
-    pub(crate) friction: &'a [f64],
+    /// The friction of each pair.
+    pub(crate) friction: &'a Friction,
     /// The masses of the owned vertices in kg.
     pub(crate) masses: &'a [f64],
     /// For which of these pins hold.
@@ -285,13 +288,21 @@ impl BodyResponse {
             self.states[local as usize].released = true;
         }
         self.jolts.clear();
+        self.pushes.clear();
         for c in &self.constraints {
             let i = c.local as usize;
             let before = velocities[i];
             let found = solved.found(i, step.masses[i]);
             self.states[i] = c.settle(&found, step.tau, ends, &mut velocities[i]);
+            let rubbed = velocities[i] - before;
+            if rubbed != DVec3::ZERO {
+                self.pushes.push(Jolt {
+                    local: c.local,
+                    change: rubbed,
+                });
+            }
             // What an impact takes is no force that goes on.
-            let change = velocities[i] - before + c.friction_in_solve(&found);
+            let change = rubbed + c.friction_in_solve(&found);
             if change != DVec3::ZERO {
                 let change = change * c.impact_share(&found);
                 self.jolts.push(Jolt {
@@ -354,7 +365,12 @@ impl BodyResponse {
         for c in &self.constraints {
             let i = c.local as usize;
             let found = solved.found(i, step.masses[i]);
+            let before = velocities[i];
             self.states[i] = c.settle(&found, step.tau, false, &mut velocities[i]);
+            self.pushes.push(Jolt {
+                local: c.local,
+                change: velocities[i] - before,
+            });
         }
     }
 
@@ -363,6 +379,12 @@ impl BodyResponse {
     #[must_use]
     pub(crate) fn jolts(&self) -> &[Jolt] {
         &self.jolts
+    }
+
+    /// Takes the changes of velocity by friction and by the last clamp that were made since it was
+    /// asked last, or since the last [`settle`](Self::settle) began.
+    pub(crate) fn take_pushes(&mut self) -> std::vec::Drain<'_, Jolt> {
+        self.pushes.drain(..)
     }
 
     /// Keeps every owned vertex out of the bodies it is close to; returns how many had to be moved.
@@ -379,6 +401,7 @@ impl BodyResponse {
                 return;
             }
             let velocity = &mut velocities[local];
+            let before = *velocity;
             let mut touched = false;
             // Two sweeps: the second mends what the last normal of a corner did to the first.
             for _ in 0..2 {
@@ -387,7 +410,7 @@ impl BodyResponse {
                     let lack = least_rate(contact, step.dt) - rate;
                     if lack > 0.0 {
                         *velocity += contact.normal * lack;
-                        let friction = step.friction[contact.id.body as usize];
+                        let friction = step.friction.of(contact);
                         let relative = *velocity - contact.body_velocity;
                         let sliding = relative - contact.normal * relative.dot(contact.normal);
                         rub(velocity, sliding, friction * lack);
@@ -396,6 +419,12 @@ impl BodyResponse {
                 }
             }
             clamped += usize::from(touched);
+            if touched {
+                self.pushes.push(Jolt {
+                    local: local as u32,
+                    change: *velocity - before,
+                });
+            }
         });
         clamped
     }
@@ -502,7 +531,7 @@ mod tests {
         Contact::new(id, [0], [1.0], separation)
     }
 
-    fn step(friction: &[f64]) -> StepContext<'_> {
+    fn step(friction: &Friction) -> StepContext<'_> {
         StepContext {
             dt: 0.005,
             tau: 0.005,
@@ -571,7 +600,8 @@ mod tests {
     fn an_open_contact_closes_to_the_thickness_and_no_further() {
         let mut response = BodyResponse::new(1);
         let velocity = [DVec3::new(0.3, 0.0, -2.0)];
-        let step = step(&[0.5]);
+        let friction = Friction::of_bodies(&[0.5]);
+        let step = step(&friction);
         response.constrain([contact(0, DVec3::Z, 0.009)].iter(), &velocity, &step);
         let c = response.constraints()[0];
         let after = velocity[0] + c.change;
@@ -584,7 +614,8 @@ mod tests {
     fn a_contact_that_would_have_to_pull_is_released_within_the_step() {
         let mut response = BodyResponse::new(1);
         let contacts = [contact(0, DVec3::Z, TARGET)];
-        let step = step(&[0.5]);
+        let friction = Friction::of_bodies(&[0.5]);
+        let step = step(&friction);
         let mut velocity = [DVec3::ZERO];
         response.constrain(contacts.iter(), &velocity, &step);
         assert_eq!(response.constraints().len(), 1);
@@ -608,7 +639,8 @@ mod tests {
     #[test]
     fn neighbouring_facets_give_one_constraint_and_corners_two() {
         let mut response = BodyResponse::new(1);
-        let step = step(&[0.5]);
+        let friction = Friction::of_bodies(&[0.5]);
+        let step = step(&friction);
         let tilted = DVec3::new(0.05, 0.0, 1.0).normalize();
         let velocity = [DVec3::new(-1.0, 0.0, -1.0)];
         let smooth = [contact(0, DVec3::Z, 0.003), contact(1, tilted, 0.0031)];
@@ -625,7 +657,8 @@ mod tests {
     #[test]
     fn of_two_bodies_the_one_that_pulls_lets_go() {
         let mut response = BodyResponse::new(1);
-        let step = step(&[0.0]);
+        let friction = Friction::of_bodies(&[0.0]);
+        let step = step(&friction);
         let corner = [contact(0, DVec3::Z, TARGET), contact(1, DVec3::X, TARGET)];
         let velocity = [DVec3::new(-1e-3, 0.0, 0.0)];
         response.constrain(corner.iter(), &velocity, &step);
@@ -647,7 +680,7 @@ mod tests {
         for (friction, start) in [(0.6, 0.0), (0.9, 1.0)] {
             let normal = DVec3::new(angle.sin(), 0.0, angle.cos());
             let down = DVec3::new(angle.cos(), 0.0, -angle.sin());
-            let coefficients = [friction];
+            let coefficients = Friction::of_bodies(&[friction]);
             let step = step(&coefficients);
             let mut response = BodyResponse::new(1);
             let mut velocity = [down * start];
@@ -669,7 +702,7 @@ mod tests {
     #[test]
     fn friction_is_kept_as_a_force() {
         let mut response = BodyResponse::new(1);
-        let coefficients = [0.5];
+        let coefficients = Friction::of_bodies(&[0.5]);
         let whole = step(&coefficients);
         let contacts = [contact(0, DVec3::Z, TARGET)];
         let mut velocity = [DVec3::X];
@@ -689,7 +722,8 @@ mod tests {
     #[test]
     fn the_clamp_lets_nothing_through_and_pins_alone() {
         let mut response = BodyResponse::new(1);
-        let step = step(&[0.5]);
+        let friction = Friction::of_bodies(&[0.5]);
+        let step = step(&friction);
         let held = StepContext {
             pinned: &[true],
             ..step

@@ -20,7 +20,6 @@ use super::edges::Edges;
 use super::impulses::Impulses;
 use super::strain_limit::Stretched;
 use crate::collide::Contact;
-use crate::collide::contact::PairKind;
 use crate::solve::Halo;
 use crate::step::contact::contacts::Contacts;
 use crate::step::context::Context;
@@ -35,7 +34,7 @@ pub(crate) const TAG: Tag = Tag(0x28);
 const PASSES: usize = 12;
 /// The rounds between looks at how far the worst constraint of all ranks is from what it accepts.
 const LOOK_EVERY: u32 = 4;
-/// A pass ends early when no constraint asks for more than this share of the contact thickness
+/// A pass ends early when no constraint asks for more than this share of the least distance to keep
 /// within a step, be it to push more or less.
 const SETTLED: f64 = 0.005;
 
@@ -177,15 +176,8 @@ impl Corrections {
     /// Begins with the constraints of contacts.
     fn take_contacts(&mut self, with: &Correcting<'_>, contacts: &Contacts) {
         let (world, dt) = (with.at.world, with.at.substep.dt);
-        let settings = &world.scene().contact;
         self.impulses.clear(with.at.domain.owned());
-        let friction = |c: &Contact| {
-            if c.id.kind <= PairKind::EdgeEdge {
-                settings.self_friction
-            } else {
-                world.friction()[c.id.body as usize]
-            }
-        };
+        let friction = |c: &Contact| world.friction().of(c);
         let team = self.impulses.team().clone();
         self.impulses
             .extend_filled(contacts.layers_len(), |constraints| {
@@ -211,7 +203,7 @@ impl Corrections {
         pushed: &mut Pushed,
     ) -> Result<Rounds, CommError> {
         let settings = &with.at.world.scene().contact;
-        let settled = SETTLED * settings.thickness / with.at.substep.dt;
+        let settled = SETTLED * with.at.world.distances().least() / with.at.substep.dt;
         let impulses = &mut self.impulses;
         let mut before = f64::INFINITY;
         for round in 1..=settings.iterations {

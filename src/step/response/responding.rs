@@ -6,9 +6,11 @@ use super::body_response::{BodyResponse, SolvedTurn, StepContext};
 use super::corrections::{Correcting, Corrections, LimitedEdges, Pushed};
 use super::edges::Edges;
 use super::strain_limit::most_overstretched;
+use crate::scene::Integrator;
 use crate::solve::fault;
 use crate::step::contact::contacts::Contacts;
 use crate::step::context::Context;
+use crate::step::diagnose::ledger::Impulses;
 use crate::step::domain::Domain;
 use crate::step::error::StepError;
 use crate::step::integrate::time_integrator::TimeIntegrator;
@@ -94,7 +96,11 @@ impl Response {
         moving: Moving<'_>,
         report: &mut StepReport,
     ) -> Result<(), StepError> {
-        let Moving { local, integrator } = moving;
+        let Moving {
+            local,
+            integrator,
+            impulses,
+        } = moving;
         let count = at.domain.owned().len();
         let velocities = &mut local.v[..count];
         for (velocity, change) in velocities.iter_mut().zip(solved.turn.change) {
@@ -103,6 +109,10 @@ impl Response {
         let context = step_context(at, integrator.tau);
         let ends = !integrator.integrator.is_implicit();
         (self.bodies).settle(&solved.turn, &context, ends, velocities);
+        if integrator.integrator == Integrator::Newmark {
+            // The second solve begins anew, but for what corrections change.
+            self.bodies.take_pushes();
+        }
         integrator.average(at.substep.dt, &local.x, velocities, self.bodies.jolts());
         let limit = at.world.scene().contact.strain_change;
         let edges = self.edges.as_ref().zip(limit);
@@ -113,9 +123,11 @@ impl Response {
             edges: edges.map(|(edges, limit)| LimitedEdges { edges, limit }),
             x: &local.x,
         };
+        impulses.before_corrections(&local.v[..count]);
         let pushed = (self.corrections).apply(comm, &with, contacts, &mut local.v)?;
         note(&pushed, report);
         let velocities = &mut local.v[..count];
+        impulses.after_corrections(velocities);
         let by_vertex = contacts.vertex_body();
         let clamped = (self.bodies).clamp(by_vertex, velocities, &context);
         report.clamped = clamped as u64;
@@ -181,6 +193,8 @@ pub(crate) struct Solved<'a> {
 pub(crate) struct Moving<'a> {
     pub(crate) local: &'a mut LocalState,
     pub(crate) integrator: &'a mut TimeIntegrator,
+    /// The impulses that are noted for the ledger.
+    pub(crate) impulses: &'a mut Impulses,
 }
 
 /// Takes note of what corrections did.

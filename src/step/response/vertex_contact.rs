@@ -30,6 +30,7 @@ use super::body_response::VertexState;
 use super::constraint::opening_rate;
 use crate::collide::Contact;
 use crate::collide::contact::PairId;
+use crate::step::world::Friction;
 
 /// Normals closer than this (cosine) are one surface: neighbouring facets of a smooth body.
 const SAME_SURFACE: f64 = 0.9;
@@ -115,8 +116,8 @@ pub(super) struct Touching<'a> {
     pub(super) velocity: DVec3,
     /// Length of the step in s.
     pub(super) dt: f64,
-    /// Friction of each body.
-    pub(super) friction: &'a [f64],
+    /// The friction of each pair.
+    pub(super) friction: &'a Friction,
 }
 
 /// What a solve has found of a vertex.
@@ -213,7 +214,7 @@ impl BodyConstraint {
             normals[count] = Some(Normal {
                 id: contact.id,
                 along: contact.normal,
-                friction: touching.friction[contact.id.body as usize],
+                friction: touching.friction.of(contact),
             });
             directions[count] = direction / length;
             rates[count] = rate / length;
@@ -270,6 +271,12 @@ impl BodyConstraint {
     /// The block in kg by which friction adds to the matrix, on the diagonal.
     pub(crate) fn dragged(&self) -> DMat3 {
         self.tangents * (self.drag * self.times)
+    }
+
+    /// The impulse in N s that bodies exert in a solve that has left this residual (kg m/s) and found
+    /// this change of velocity (m/s).
+    pub(crate) fn exerted(&self, residual: DVec3, change: DVec3) -> DVec3 {
+        residual + self.friction - self.tangents * change * self.drag
     }
 
     /// Whether there is friction at all.

@@ -2,12 +2,15 @@
 
 mod answers;
 mod corrections;
+mod faces;
 mod failures;
+mod ledger;
 mod limits;
 mod moving;
 mod news;
 mod pins;
 mod ranks;
+mod unlike;
 
 use std::time::Duration;
 
@@ -23,7 +26,7 @@ use crate::collide::{Contact, Snapshot, Volumes, brute_force};
 use crate::scene::Scene;
 use crate::solve::Rows;
 use crate::step::contact::balancer::Balancer;
-use crate::step::contact::detect::{Search, detect};
+use crate::step::contact::detect::{Search, Searched, detect};
 use crate::team::Team;
 
 fn world(text: &str) -> World {

@@ -268,9 +268,11 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                         options: &options,
                         team: &team,
                         cost_model: &CostModel::REAL,
+                        keeps_candidates: false,
                     };
                     let mut contacts = Contacts::default();
-                    let (report, _) = detect(comm, &search, &mut balancer, &mut contacts).unwrap();
+                    let Searched { report, .. } =
+                        detect(comm, &search, &mut balancer, &mut contacts).unwrap();
                     // Contacts go to all owners of their vertices; the first vertex's counts.
                     let counted = contacts
                         .all()

@@ -64,6 +64,23 @@ pub enum WorldError {
         /// How many pairs cross.
         pairs: usize,
     },
+    /// A thickness is lost in the rounding of positions.
+    #[error(
+        "the {key} of {of}, {thickness:.3e} m, is lost in the rounding of coordinates of {farthest:.3e} m; \
+         set {key} to at least {least:.3e} m, or move the scene to the origin"
+    )]
+    LostThickness {
+        /// The cloth or body, with its name.
+        of: String,
+        /// The key that says it.
+        key: &'static str,
+        /// In m.
+        thickness: f64,
+        /// The largest coordinate in m.
+        farthest: f64,
+        /// The least thickness that is not lost, in m.
+        least: f64,
+    },
     /// Cloth starts where cloth is.
     #[error(
         "an edge of cloth `{edge}` and a triangle of cloth `{triangle}` cross at the start, and {others} \

@@ -5,10 +5,12 @@
 //! | `start` | cloth as a scene starts it |
 //! | `prescribed_motion` | vertices that pins hold |
 //! | `patch_triangles` | which triangles touch which patch |
+//! | `friction` | the friction of each pair |
 //! | `sizes`, `warnings` | how large things are, and what is likely a mistake |
 //! | `error` | why a scene cannot be simulated |
 
 mod error;
+mod friction;
 mod patch_triangles;
 pub(super) mod prescribed_motion;
 mod sizes;
@@ -21,13 +23,16 @@ use weft_partition::{Aggregates, Graph, PatchOptions, PatchTree};
 use weft_runtime::wire::hex;
 
 pub use self::error::WorldError;
+pub(crate) use self::friction::Friction;
 use self::patch_triangles::PatchTriangles;
 use self::prescribed_motion::{Pinned, Pins};
-use self::start::{BodiesAtStart, check_crossings, check_start, pins_of_vertices, start_velocity};
+use self::start::{
+    BodiesAtStart, check_crossings, check_start, check_thickness, pins_of_vertices, start_velocity,
+};
 use super::error::Named;
 use crate::collide::audit::{Audited, Met, Skin};
-use crate::collide::bodies::{Analytic, BodySurface};
-use crate::collide::{BodyMotion, ClothSurface, Collider, Geometry, Solid};
+use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
+use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
 use crate::mesh::{TriMesh, build_body, build_cloth, warp};
 use crate::physics::ClothModel;
 use crate::scene::{Culling, Preconditioner, Scene, Surface};
@@ -53,7 +58,8 @@ pub struct World {
     body_meshes: Vec<TriMesh>,
     solids: Vec<Solid>,
     body_motions: Vec<BodyMotion>,
-    friction: Vec<f64>,
+    friction: Friction,
+    distances: Distances,
     pinned: Vec<bool>,
     pins: Pins,
     patch_triangles: PatchTriangles,
@@ -82,11 +88,21 @@ impl World {
             .map(|(motion, mesh)| moved(motion, mesh, 0.0))
             .collect();
         let skins: Vec<Skin<'_>> = at_start.iter().map(skin).collect();
+        for (body, mesh) in scene.bodies.iter().zip(&at_start) {
+            check_thickness(
+                mesh,
+                body.thickness,
+                scene,
+                &format!("body `{}`", body.name),
+            )?;
+        }
         let mut model = ClothModel::default();
         let (mut pinned, mut velocities) = (Vec::<Pinned>::new(), Vec::new());
         let mut pins_before = 0;
+        let mut spans = Vec::new();
         for cloth in &scene.cloths {
             let mesh = build_cloth(cloth)?;
+            spans.push(widest_face(&mesh));
             model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
             let pin_of = pins_of_vertices(&mesh, cloth)?;
             let bodies = BodiesAtStart {
@@ -95,6 +111,12 @@ impl World {
                 skins: &skins,
             };
             check_start(scene, &bodies, &cloth.name, &mesh)?;
+            check_thickness(
+                &mesh,
+                cloth.thickness,
+                scene,
+                &format!("cloth `{}`", cloth.name),
+            )?;
             for pin in pin_of {
                 let vertex = velocities.len() as u32;
                 velocities.push(pin.map_or(cloth.velocity, |pin| {
@@ -140,21 +162,41 @@ impl World {
             tree.patch_count(),
             |vertex| tree.patch_of(vertex),
         );
-        let reach = scene.contact.thickness * (1.0 + MARGIN);
+        let of_bodies: Vec<f64> = (scene.bodies.iter())
+            .map(|body| scene.thickness(body.thickness))
+            .collect();
+        let of_vertices: Vec<f64> = (model.cloth_of_vertex().iter())
+            .map(|&cloth| scene.thickness(scene.cloths[cloth as usize].thickness))
+            .collect();
+        let patch_vertices = surface.patch_vertices();
+        let distances = Distances::new(&of_vertices, patch_vertices, &of_bodies, MARGIN);
         let surface = match scene.contact.culling {
-            Culling::Smooth if scene.contact.self_collision => surface.with_culling(reach),
+            Culling::Smooth if scene.contact.self_collision => {
+                surface.with_culling(distances.cloth_reach())
+            }
             _ => surface,
         };
-        let bodies = scene.bodies.iter().zip(&body_meshes).map(|(body, mesh)| {
+        let meshes = scene.bodies.iter().zip(&body_meshes).zip(&of_bodies);
+        let bodies = meshes.map(|((body, mesh), thickness)| {
+            let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
+                .map(|(&span, cloth)| Coarseness {
+                    span,
+                    distance: 0.5 * scene.thickness(cloth.thickness) + 0.5 * thickness,
+                })
+                .collect();
+            let reach = distances.reach(*thickness);
             match (body.surface, Analytic::new(&body.shape)) {
-                (Surface::Analytic, Some(analytic)) => Collider::Analytic(analytic),
-                _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach))),
+                (Surface::Analytic, Some(shape)) => {
+                    Collider::Analytic(AnalyticBody::new(shape, &coarseness))
+                }
+                _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness))),
             }
         });
         Ok(Self {
             bodies: bodies.collect(),
             body_motions,
-            friction: scene.bodies.iter().map(|b| b.friction).collect(),
+            friction: Friction::new(scene, &model),
+            distances,
             pinned: is_pinned,
             pins: Pins::new(scene.cloths.iter().flat_map(|cloth| &cloth.pins), pinned),
             patch_triangles,
@@ -233,10 +275,15 @@ impl World {
         &self.body_meshes
     }
 
-    /// Friction of each body.
-    #[must_use]
-    pub fn friction(&self) -> &[f64] {
+    /// The friction of each pair.
+    pub(crate) fn friction(&self) -> &Friction {
         &self.friction
+    }
+
+    /// The distance that each pair keeps.
+    #[must_use]
+    pub fn distances(&self) -> &Distances {
+        &self.distances
     }
 
     /// Which vertices are held, in some directions or in all.
@@ -289,8 +336,8 @@ impl World {
             cloth: &self.surface,
             bodies: &self.bodies,
             body_motions: &self.body_motions,
-            thickness: contact.thickness,
-            reach: contact.thickness * (1.0 + MARGIN),
+            thickness: self.distances.least_of_cloth(),
+            distances: &self.distances,
             self_collision: contact.self_collision,
         }
     }
@@ -337,7 +384,7 @@ impl World {
             .zip(poses)
             .map(|(body, pose)| match body {
                 Collider::Triangles(surface) => Audited::Triangles(Skin::of_body(surface, &pose)),
-                Collider::Analytic(formula) => Audited::Formula(*formula, pose),
+                Collider::Analytic(body) => Audited::Formula(body.shape, pose),
             });
         let names = self.scene.bodies.iter().map(|body| body.name.as_str());
         names.zip(audited).collect()
@@ -384,6 +431,14 @@ impl World {
         depths.fold(f64::NEG_INFINITY, f64::max)
     }
 
+    /// How deep a point is inside a body at this time, in m, and the unit vector to where it is
+    /// nearest to being out; `None` outside.
+    pub(crate) fn way_out(&self, body: u32, p: DVec3, time: f64) -> Option<(f64, DVec3)> {
+        let pose = self.body_motions[body as usize].at(time);
+        let (depth, direction) = self.solids[body as usize].way_out(pose.undo(p))?;
+        Some((depth, pose.turned(direction)))
+    }
+
     /// Values in the order of the scene's own vertices, from one per vertex of the tree's
     /// numbering.
     #[must_use]
@@ -417,6 +472,22 @@ fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh {
     let mut mesh = placed.clone();
     mesh.positions.iter_mut().for_each(|p| *p = pose.apply(*p));
     mesh
+}
+
+/// The diameter in m of the largest of the smallest circles around each triangle.
+fn widest_face(mesh: &TriMesh) -> f64 {
+    let diameter = |t: &[u32; 3]| {
+        let [a, b, c] = mesh.corners(*t);
+        let mut sides = [a.distance(b), b.distance(c), c.distance(a)];
+        sides.sort_unstable_by(f64::total_cmp);
+        let [short, middle, long] = sides;
+        if long * long >= short * short + middle * middle {
+            return long;
+        }
+        // The circle through the corners of a triangle with acute angles.
+        short * middle * long / (b - a).cross(c - a).length()
+    };
+    mesh.triangles.iter().map(diameter).fold(0.0, f64::max)
 }
 
 /// A mesh as audits see it.

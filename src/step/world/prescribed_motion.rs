@@ -7,6 +7,9 @@
 //! from a checkpoint need to know of earlier substeps. What is fixed for good keeps its place by
 //! having no velocity.
 //!
+//! Certification may have stopped a vertex on its way. Then it lags behind its pin, and catches up
+//! at no more than [`CATCH_UP`] beside the pin's own velocity.
+//!
 //! These are the constraints with prescribed values of [BW98 §5]. Bodies leave fixed vertices
 //! alone, and push sliding ones by the impulses of `corrections` only.
 //!
@@ -48,9 +51,12 @@ struct Kind {
 pub(crate) struct PrescribedMotion {
     /// The projection onto the directions that are free.
     pub(crate) free: DMat3,
-    /// The pose to which it takes what it holds; `None` if that stays where it is.
-    to: Option<Pose>,
+    /// The poses from and to which it takes what it holds; `None` if that stays where it is.
+    poses: Option<[Pose; 2]>,
 }
+
+/// The speed in m/s at which vertices catch up that lag behind their pin.
+const CATCH_UP: f64 = 1.0;
 
 impl Pins {
     /// Takes the pins of all cloths, and the vertices that they hold, in any order.
@@ -72,14 +78,14 @@ impl Pins {
         &self.pinned[before(vertices.start)..before(vertices.end)]
     }
 
-    /// Finds the motions of pins in a substep that ends at this time in s. `prescribed` is empty,
+    /// Finds the motions of pins in a substep from one time in s to another. `prescribed` is empty,
     /// or has their motions in another substep.
-    pub(crate) fn place(&self, end: f64, prescribed: &mut Vec<PrescribedMotion>) {
+    pub(crate) fn place(&self, times: [f64; 2], prescribed: &mut Vec<PrescribedMotion>) {
         if prescribed.len() == self.pins.len() && self.pins.iter().all(Kind::is_fixed) {
             return;
         }
         prescribed.clear();
-        prescribed.extend(self.pins.iter().map(|pin| pin.prescribe(end)));
+        prescribed.extend(self.pins.iter().map(|pin| pin.prescribe(times)));
     }
 }
 
@@ -88,12 +94,12 @@ impl Kind {
         self.slide == Slide::Nowhere && self.motion.is_still()
     }
 
-    fn prescribe(&self, end: f64) -> PrescribedMotion {
-        let to = (!self.is_fixed()).then(|| self.motion.at(end));
-        let slide = to.map_or(self.slide, |to| self.slide.turned(|d| to.turned(d)));
+    fn prescribe(&self, times: [f64; 2]) -> PrescribedMotion {
+        let poses = (!self.is_fixed()).then(|| times.map(|time| self.motion.at(time)));
+        let turned = |[_, to]: [Pose; 2]| self.slide.turned(|d| to.turned(d));
         PrescribedMotion {
-            free: slide.free(),
-            to,
+            free: poses.map_or(self.slide, turned).free(),
+            poses,
         }
     }
 }
@@ -101,15 +107,27 @@ impl Kind {
 impl PrescribedMotion {
     /// Whether vertices stay where they are, in all directions.
     pub(crate) fn is_fixed(&self) -> bool {
-        self.to.is_none()
+        self.poses.is_none()
     }
 
     /// The velocity in m/s, in a substep of `dt` s that begins with the vertex at `x`, of a vertex
     /// that started at `start` (m), in the directions that are held.
     pub(crate) fn velocity(&self, start: DVec3, x: DVec3, dt: f64) -> DVec3 {
-        self.to.map_or(DVec3::ZERO, |to| {
-            let way = to.apply(start) - x;
-            (way - self.free * way) / dt
+        self.poses.map_or(DVec3::ZERO, |[from, to]| {
+            let (before, after) = (from.apply(start), to.apply(start));
+            let lag = self.held(before - x);
+            let (behind, most) = (lag.length(), CATCH_UP * dt);
+            let way = if behind > most {
+                (after - before) + lag * (most / behind)
+            } else {
+                after - x
+            };
+            self.held(way) / dt
         })
+    }
+
+    /// The part of a vector in the directions that are held.
+    fn held(&self, way: DVec3) -> DVec3 {
+        way - self.free * way
     }
 }

@@ -103,6 +103,36 @@ pub(super) fn check_start(
     Ok(())
 }
 
+/// A thickness is at least this share of the largest coordinate: what positions are known to where
+/// volumes and bounds are kept in single precision.
+const LEAST_THICKNESS: f64 = 1e-8;
+
+/// Refuses a thickness that is lost in the rounding of the positions of a mesh. `own` is that of
+/// the cloth or body, if it has one.
+pub(super) fn check_thickness(
+    mesh: &TriMesh,
+    own: Option<f64>,
+    scene: &Scene,
+    of: &str,
+) -> Result<(), WorldError> {
+    let coordinates = mesh.positions.iter().map(|p| p.abs().max_element());
+    let farthest = coordinates.fold(0.0, f64::max);
+    let thickness = scene.thickness(own);
+    if thickness >= LEAST_THICKNESS * farthest {
+        return Ok(());
+    }
+    Err(WorldError::LostThickness {
+        of: of.to_owned(),
+        key: match own {
+            Some(_) => "thickness",
+            None => "contact.thickness",
+        },
+        thickness,
+        farthest,
+        least: LEAST_THICKNESS * farthest,
+    })
+}
+
 /// Refuses cloths that start crossing each other or themselves.
 pub(super) fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> {
     let found = crossings(model.rest(), model.triangles());

@@ -1,0 +1,106 @@
+//! A scene as the judge sees it: plain arrays of triangles and positions.
+//!
+//! Vertices of cloth come in the order of the scene, cloth after cloth, and those of bodies behind
+//! them. A body takes part if collisions see it as triangles; an analytic one has none.
+
+use glam::DVec3;
+use weft_judge::{Piece, Position, State, Surface, SurfaceError};
+
+use crate::collide::Collider;
+use crate::step::{CheckedState, World};
+
+/// The arrays of a scene.
+#[derive(Debug)]
+pub struct Judged<'w> {
+    world: &'w World,
+    surface: Surface,
+    /// The numbers of the bodies that take part.
+    bodies: Vec<usize>,
+    /// The names of the bodies that do not.
+    outside: Vec<String>,
+}
+
+impl<'w> Judged<'w> {
+    /// The arrays of a world.
+    ///
+    /// # Errors
+    /// The triangles of a mesh are none.
+    pub fn new(world: &'w World) -> Result<Self, SurfaceError> {
+        let scene = world.scene();
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut piece = |name: &str, is_body: bool, count: usize| {
+            let start = pieces.last().map_or(0, |last| last.vertices.end);
+            pieces.push(Piece {
+                name: name.to_owned(),
+                is_body,
+                vertices: start..start + count as u32,
+            });
+            start
+        };
+        let cloths = world.model().cloth_of_vertex();
+        for (index, cloth) in scene.cloths.iter().enumerate() {
+            let own = cloths.iter().filter(|of| **of as usize == index);
+            piece(&cloth.name, false, own.count());
+        }
+        let old = world.tree().new_to_old();
+        let corners = world.model().triangles().iter();
+        let mut triangles: Vec<[u32; 3]> = corners.map(|t| t.map(|v| old[v as usize])).collect();
+        // Those of one cloth stand together, and so do their vertices.
+        triangles.sort_by_key(|corners| corners.iter().copied().min());
+        let (mut bodies, mut outside) = (Vec::new(), Vec::new());
+        let colliders = world.geometry().bodies.iter().zip(world.body_meshes());
+        for (index, (collider, mesh)) in colliders.enumerate() {
+            let name = &scene.bodies[index].name;
+            if matches!(collider, Collider::Analytic(_)) {
+                outside.push(name.clone());
+                continue;
+            }
+            let first = piece(name, true, mesh.positions.len());
+            triangles.extend(mesh.triangles.iter().map(|t| t.map(|v| first + v)));
+            bodies.push(index);
+        }
+        Ok(Self {
+            world,
+            surface: Surface::new(pieces, triangles)?,
+            bodies,
+            outside,
+        })
+    }
+
+    /// The triangles.
+    #[must_use]
+    pub fn surface(&self) -> &Surface {
+        &self.surface
+    }
+
+    /// The names of the bodies that take no part, for they have no triangles.
+    #[must_use]
+    pub fn outside(&self) -> &[String] {
+        &self.outside
+    }
+
+    /// A state: positions of the cloth's vertices in m, in the numbering of the patch tree.
+    #[must_use]
+    pub fn state(&self, checked: &CheckedState) -> State {
+        let cloth = self.world.original_order(&checked.positions);
+        let mut positions: Vec<Position> = cloth.iter().map(DVec3::to_array).collect();
+        let moved = self.world.moved_bodies(checked.time);
+        for &body in &self.bodies {
+            let there = moved.iter().find(|(index, _)| *index == body);
+            let mesh = there.map_or_else(|| &self.world.body_meshes()[body], |(_, mesh)| mesh);
+            positions.extend(mesh.positions.iter().map(|p| p.to_array()));
+        }
+        // The pieces of bodies follow those of cloths.
+        let cloths = self.world.scene().cloths.len();
+        let squeezed = checked.squeezed.iter().filter_map(|&[vertex, body]| {
+            let mut bodies = self.bodies.iter();
+            let piece = bodies.position(|&index| index == body as usize)?;
+            Some((vertex, (cloths + piece) as u32))
+        });
+        State {
+            time: checked.time,
+            positions,
+            squeezed: squeezed.collect(),
+        }
+    }
+}

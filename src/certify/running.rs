@@ -1,0 +1,151 @@
+//! The run whose states are judged: steps and nothing else, with each checked state handed on.
+
+use glam::DVec3;
+use weft_runtime::ScopeOptions;
+use weft_runtime::comm::solo::Solo;
+use weft_runtime::comm::threads::{LaunchError, launch};
+use weft_runtime::comm::{Comm, Rank};
+
+use crate::output::{StateHash, state_hash};
+use crate::run::RunError;
+use crate::step::{CheckedState, Simulation, StepError, World};
+
+/// The options of a judged run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Certifying {
+    /// The number of ranks, each a thread.
+    pub ranks: usize,
+    /// The workers of each.
+    pub threads: usize,
+    /// The steps to take, if not as many as the scene says.
+    pub steps: Option<u64>,
+    /// Whether the second run, without certification, is left out.
+    pub once: bool,
+}
+
+/// What a run did, as the simulator says.
+#[derive(Debug)]
+pub struct Ran {
+    /// The hash of the last state, but for friction if the run ended early.
+    pub hash: StateHash,
+    /// The steps taken.
+    pub steps: u64,
+    /// The vertices of the cloth.
+    pub vertices: u64,
+    /// The pairs of features that would have crossed, in all steps together.
+    pub hits: u64,
+    /// The vertices whose displacements were cut, in all steps together.
+    pub cut: u64,
+    /// The steps in which some were.
+    pub cut_steps: u64,
+    /// The reason for which the run ended early, if it did.
+    pub failure: Option<RunError>,
+}
+
+impl Ran {
+    /// Whether certification has changed nothing.
+    #[must_use]
+    pub fn is_as_it_was(&self) -> bool {
+        self.hits == 0 && self.cut == 0
+    }
+}
+
+/// Takes a scene's steps, and hands on the first state and that after each part of a step.
+///
+/// # Errors
+/// The run could not begin. One that fails later gives what it did so far.
+pub(super) fn simulate(
+    world: &World,
+    options: &Certifying,
+    each: &(dyn Fn(CheckedState) + Sync),
+) -> Result<Ran, RunError> {
+    if options.ranks == 0 {
+        return Err(LaunchError::NoRanks.into());
+    }
+    let body = |comm: &mut dyn Comm| {
+        let outcome = take_steps(world, options, each, comm);
+        if let Err(error) = &outcome {
+            comm.abort(&error.to_string());
+        }
+        outcome
+    };
+    let outcomes = if options.ranks == 1 {
+        vec![body(&mut Solo::new())]
+    } else {
+        launch(options.ranks, body)?
+    };
+    let (mut ran, mut failure): (Option<Ran>, Option<RunError>) = (None, None);
+    for (rank, outcome) in outcomes.into_iter().enumerate() {
+        let of_rank = match outcome {
+            Ok(mut of_rank) => {
+                let failed = of_rank.failure.take();
+                if rank == 0 {
+                    ran = Some(of_rank);
+                }
+                failed
+            }
+            Err(error) => return Err(error),
+        };
+        // What one rank failed of is told, and not that others heard of it.
+        if let Some(error) = of_rank
+            && failure.as_ref().is_none_or(RunError::is_echo)
+        {
+            failure = Some(error);
+        }
+    }
+    let mut ran = ran.ok_or(LaunchError::NoRanks)?;
+    ran.failure = failure;
+    Ok(ran)
+}
+
+/// The life of one rank. Rank 0 hands on states.
+fn take_steps(
+    world: &World,
+    options: &Certifying,
+    each: &(dyn Fn(CheckedState) + Sync),
+    comm: &mut dyn Comm,
+) -> Result<Ran, RunError> {
+    let scene = world.scene();
+    let mut scope = ScopeOptions::from(&scene.balance);
+    scope.workers = options.threads;
+    let mut simulation = Simulation::new(world, &*comm, &scope)?;
+    let is_first = comm.rank() == Rank(0);
+    simulation.keep_checked(is_first);
+    simulation.take_checked().into_iter().for_each(each);
+    let steps = options.steps.unwrap_or_else(|| scene.time.steps());
+    let (mut hits, mut cut, mut cut_steps, mut failure) = (0, 0, 0, None);
+    while simulation.step() < steps {
+        let outcome = simulation.advance(comm);
+        simulation.take_checked().into_iter().for_each(each);
+        match outcome {
+            Ok(report) => {
+                hits += report.certified.hits;
+                cut += report.certified.cut;
+                cut_steps += u64::from(report.certified.cut > 0);
+            }
+            Err(error) => {
+                failure = Some(RunError::from(error));
+                break;
+            }
+        }
+    }
+    // After a failure ranks may no longer talk to each other.
+    let state = match failure {
+        None => simulation.gather_state(comm).map_err(StepError::from)?,
+        Some(_) => None,
+    };
+    let friction: Vec<DVec3> = (state.iter())
+        .flat_map(|state| state.contacts.iter().map(|contact| contact.friction))
+        .collect();
+    let x = world.original_order(simulation.positions());
+    let v = world.original_order(simulation.velocities());
+    Ok(Ran {
+        hash: state_hash(simulation.step(), &x, &v, &friction, &simulation.squeezed()),
+        steps: simulation.step(),
+        vertices: x.len() as u64,
+        hits,
+        cut,
+        cut_steps,
+        failure,
+    })
+}

@@ -1,0 +1,266 @@
+//! Bodies as certification sees them: what cannot be stopped.
+//!
+//! Triangles of bodies are tested against cloth feature by feature, and a box counts as its twelve
+//! triangles. Balls and capsules are segments with a radius: a face of cloth is apart from one if
+//! it lies above a plane that is the radius away from the segment. A half space needs heights of
+//! vertices alone, for a face is above it if its corners are.
+//!
+//! A body goes straight from pose to pose in a substep, each of its points by itself. So it moves
+//! by an affine map, x + s (M x − x) for s from 0 to 1, whose determinant stays positive while it
+//! turns by less than half a turn: features that the body carries along never cross each other.
+
+use std::ops::Range;
+
+use glam::DVec3;
+
+use crate::collide::bodies::body_motion::{BodyMotion, Pose};
+use crate::collide::bodies::collider::{Analytic, AnalyticBody, Collider};
+use crate::collide::bvh::tree::Bvh;
+use crate::collide::surface::Surface;
+
+/// The shape of a body where it was placed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    /// Triangles, which are among those of the [`Scenery`].
+    Triangles,
+    /// All points near a segment.
+    Round {
+        /// The ends of the segment, in m; a ball has one point twice.
+        ends: [DVec3; 2],
+        /// The radius in m.
+        radius: f64,
+    },
+    /// A half space.
+    Plane {
+        /// A point of its surface, in m.
+        point: DVec3,
+        /// The unit vector out of it.
+        normal: DVec3,
+    },
+}
+
+/// A body in a substep.
+#[derive(Clone, Copy, Debug)]
+pub struct Mover {
+    /// Its shape.
+    pub form: Form,
+    /// Where it is when the substep begins.
+    pub from: Pose,
+    /// Where it is when the substep ends.
+    pub to: Pose,
+}
+
+impl Mover {
+    /// The displacement in m of what is at a place (m) and goes along with the body.
+    #[must_use]
+    pub fn displacement(&self, x: DVec3) -> DVec3 {
+        self.to.apply(self.from.undo(x)) - x
+    }
+
+    /// The body at rest where it is when the substep ends.
+    #[must_use]
+    pub fn at_its_end(&self) -> Self {
+        Self {
+            from: self.to,
+            ..*self
+        }
+    }
+
+    /// The ends of a round body's segment when the substep begins and when it ends, in m, and the
+    /// radius.
+    pub(super) fn segment(&self) -> Option<([[DVec3; 2]; 2], f64)> {
+        match self.form {
+            Form::Round { ends, radius } => {
+                let at = |pose: &Pose| ends.map(|p| pose.apply(p));
+                Some(([at(&self.from), at(&self.to)], radius))
+            }
+            Form::Triangles | Form::Plane { .. } => None,
+        }
+    }
+
+    /// The normal vector of a half space when the substep ends.
+    pub(super) fn plane_normal(&self) -> Option<DVec3> {
+        match self.form {
+            Form::Plane { normal, .. } => Some(self.to.turned(normal)),
+            Form::Triangles | Form::Round { .. } => None,
+        }
+    }
+
+    /// The heights of a vertex over a half space when the substep begins and when it ends, in m,
+    /// for a displacement from one place to another.
+    pub(super) fn heights(&self, [start, end]: [DVec3; 2]) -> Option<[f64; 2]> {
+        match self.form {
+            Form::Plane { point, normal } => {
+                let over = |pose: &Pose, x: DVec3| normal.dot(pose.undo(x) - point);
+                Some([over(&self.from, start), over(&self.to, end)])
+            }
+            Form::Triangles | Form::Round { .. } => None,
+        }
+    }
+}
+
+/// All triangles that may be crossed: of cloth, and after it of bodies.
+#[derive(Debug)]
+pub struct Scenery {
+    surface: Surface,
+    /// A tree over the triangles.
+    tree: Bvh,
+    /// The number of vertices of cloth, which come first.
+    cloth: u32,
+    /// The vertices of bodies where they were placed, in m, and the body of each.
+    placed: Vec<DVec3>,
+    body_of: Vec<u32>,
+    forms: Vec<Form>,
+    /// The triangles of each body.
+    triangles_of: Vec<Range<u32>>,
+}
+
+impl Scenery {
+    /// The cloth whose triangles and places at rest (m) these are, with bodies.
+    #[must_use]
+    pub fn new(triangles: &[[u32; 3]], rest: &[DVec3], bodies: &[Collider]) -> Self {
+        let cloth = rest.len() as u32;
+        let mut triangles = triangles.to_vec();
+        let (mut placed, mut body_of, mut forms) = (Vec::new(), Vec::new(), Vec::new());
+        let mut triangles_of = Vec::new();
+        for (number, body) in (0..).zip(bodies) {
+            let first = cloth + placed.len() as u32;
+            let first_triangle = triangles.len() as u32;
+            let form = match body {
+                Collider::Triangles(surface) => {
+                    let of_body = surface.surface.triangles();
+                    triangles.extend(of_body.iter().map(|t| t.map(|v| first + v)));
+                    placed.extend_from_slice(&surface.positions);
+                    Form::Triangles
+                }
+                Collider::Analytic(AnalyticBody {
+                    shape: Analytic::Sphere { center, radius },
+                    ..
+                }) => Form::Round {
+                    ends: [*center; 2],
+                    radius: *radius,
+                },
+                Collider::Analytic(AnalyticBody {
+                    shape: Analytic::Capsule { from, to, radius },
+                    ..
+                }) => Form::Round {
+                    ends: [*from, *to],
+                    radius: *radius,
+                },
+                Collider::Analytic(AnalyticBody {
+                    shape: Analytic::Plane { point, normal },
+                    ..
+                }) => Form::Plane {
+                    point: *point,
+                    normal: *normal,
+                },
+                Collider::Analytic(AnalyticBody {
+                    shape: Analytic::Box { center, half, axes },
+                    ..
+                }) => {
+                    let corner = |bits: u32| {
+                        let sign = |k: u32| if bits >> k & 1 != 0 { 1.0 } else { -1.0 };
+                        let out = DVec3::new(sign(0), sign(1), sign(2)) * *half;
+                        *center + axes.map_or(out, |axes| axes * out)
+                    };
+                    triangles.extend(OF_BOX.iter().map(|t| t.map(|v| first + v)));
+                    placed.extend((0..8).map(corner));
+                    Form::Triangles
+                }
+            };
+            body_of.resize(placed.len(), number);
+            forms.push(form);
+            triangles_of.push(first_triangle..triangles.len() as u32);
+        }
+        let at = |v: u32| {
+            let v = v as usize;
+            rest.get(v)
+                .copied()
+                .unwrap_or_else(|| placed[v - rest.len()])
+        };
+        let center = |t: &[u32; 3]| t.iter().map(|&v| at(v)).sum::<DVec3>() / 3.0;
+        let items = (0..).zip(&triangles).map(|(i, t)| (i, center(t)));
+        Self {
+            tree: Bvh::build(items.collect()),
+            surface: Surface::new(&triangles, cloth as usize + placed.len()),
+            cloth,
+            placed,
+            body_of,
+            forms,
+            triangles_of,
+        }
+    }
+
+    /// The triangles.
+    #[must_use]
+    pub fn surface(&self) -> &Surface {
+        &self.surface
+    }
+
+    /// A tree over the triangles.
+    #[must_use]
+    pub fn tree(&self) -> &Bvh {
+        &self.tree
+    }
+
+    /// The number of vertices of cloth; those of bodies follow.
+    #[must_use]
+    pub fn cloth(&self) -> u32 {
+        self.cloth
+    }
+
+    /// The body of each vertex after those of cloth.
+    #[must_use]
+    pub fn body_of(&self) -> &[u32] {
+        &self.body_of
+    }
+
+    /// The triangles of a body, none for one without.
+    pub(super) fn triangles_of(&self, body: u32) -> Range<u32> {
+        self.triangles_of[body as usize].clone()
+    }
+
+    /// The bodies in a substep between two times in s.
+    #[must_use]
+    pub fn movers(&self, motions: &[BodyMotion], [start, end]: [f64; 2]) -> Vec<Mover> {
+        let moved = |(&form, motion): (&Form, &BodyMotion)| Mover {
+            form,
+            from: motion.at(start),
+            to: motion.at(end),
+        };
+        self.forms.iter().zip(motions).map(moved).collect()
+    }
+
+    /// Where the vertices of bodies are when the substep begins and when it ends, in m.
+    #[must_use]
+    pub fn ends(&self, movers: &[Mover]) -> [Vec<DVec3>; 2] {
+        let of = |pose: fn(&Mover) -> &Pose| {
+            let bodies = self
+                .body_of
+                .iter()
+                .map(|&body| pose(&movers[body as usize]));
+            bodies
+                .zip(&self.placed)
+                .map(|(at, &p)| at.apply(p))
+                .collect()
+        };
+        [of(|mover| &mover.from), of(|mover| &mover.to)]
+    }
+}
+
+/// The triangles of a box over its corners; bit k of a corner's number is set where coordinate k is
+/// the greater.
+const OF_BOX: [[u32; 3]; 12] = [
+    [0, 2, 1],
+    [1, 2, 3],
+    [4, 5, 6],
+    [5, 7, 6],
+    [0, 1, 4],
+    [1, 5, 4],
+    [2, 6, 3],
+    [3, 6, 7],
+    [0, 4, 2],
+    [2, 4, 6],
+    [1, 3, 5],
+    [3, 7, 5],
+];

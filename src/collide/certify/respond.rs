@@ -1,0 +1,191 @@
+//! The response to hits, before truncation: impulses, sliding zones, rigid zones.
+//!
+//! Three stages, each with a bounded number of rounds, and after each round the vertices that it
+//! moved are tested again [SSIF09 §4]:
+//!
+//! 1. impulses: each hit is resolved by itself, with its normal vector at the time of its hit;
+//! 2. sliding zones: all rows that were found so far, until none is violated any more; this is the
+//!    inelastic projection [HVTG08], which leaves motion along surfaces;
+//! 3. rigid zones: components of hits move as one body.
+//!
+//! What is left over is cut by truncation. All stages are functions of the state and the set of
+//! hits.
+//!
+//! * \[HVTG08\] Harmon, Vouga, Tamstorf, Grinspun: Robust treatment of simultaneous collisions.
+//! * \[SSIF09\] Selle, Su, Irving, Fedkiw: Robust high-resolution cloth using parallelism,
+//!   history-based collisions, and accurate friction.
+
+use std::collections::BTreeMap;
+
+use glam::DVec3;
+
+use super::impulses::{self, Row};
+use super::search::Hits;
+use super::truncate::{Meeting, Round, Truncate};
+use super::zones;
+use crate::disjoint_sets::DisjointSets;
+
+/// The most rounds of impulses.
+const IMPULSES: u32 = 3;
+/// The most rounds of sliding zones, and of sweeps over all rows in one.
+const SLIDING: u32 = 2;
+const SWEEPS: u32 = 50;
+/// The most rounds of rigid zones.
+const RIGID: u32 = 8;
+/// The share of the gap to be kept by which rows may be violated when sweeps end.
+const TOLERANCE: f64 = 1e-3;
+
+/// The outcome of the response.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Responded {
+    /// Where each vertex would go now, in m.
+    pub goal: Vec<DVec3>,
+    /// What is still not certified.
+    pub left: Vec<Meeting>,
+    /// The rounds of all stages.
+    pub rounds: u32,
+    /// The number of rigid zones in the last of their rounds.
+    pub zones: u32,
+    /// The number of tests.
+    pub tests: u64,
+}
+
+/// The state of the response between rounds.
+struct Progress {
+    responded: Responded,
+    /// The rows that were found, each under what it keeps apart.
+    rows: BTreeMap<Meeting, Row>,
+    round: Round,
+}
+
+/// Responds to hits.
+#[must_use]
+pub fn respond(step: &Truncate<'_>, hits: &[Meeting]) -> Responded {
+    let mut progress = Progress {
+        responded: Responded {
+            goal: step.goal.to_vec(),
+            left: hits.to_vec(),
+            ..Responded::default()
+        },
+        rows: BTreeMap::new(),
+        round: Round::default(),
+    };
+    for round in 0..IMPULSES + SLIDING {
+        if progress.responded.left.is_empty() {
+            return progress.responded;
+        }
+        let mut moved = vec![false; step.start.len()];
+        if round < IMPULSES {
+            impulse_round(step, &mut progress, &mut moved);
+        } else {
+            sliding_round(step, &mut progress, &mut moved);
+        }
+        progress.test_again(step, &moved);
+    }
+    rigid_rounds(step, &mut progress);
+    progress.responded
+}
+
+/// Resolves each hit by itself.
+fn impulse_round(step: &Truncate<'_>, progress: &mut Progress, moved: &mut [bool]) {
+    impulses::order(&mut progress.responded.left);
+    let Progress {
+        responded, rows, ..
+    } = progress;
+    for meeting in &responded.left {
+        if let Some(row) = impulses::row(step, &responded.goal, meeting) {
+            row.satisfy(step, &mut responded.goal, |v| moved[v as usize] = true);
+            rows.insert(*meeting, row);
+        }
+    }
+}
+
+/// Satisfies all rows at once.
+fn sliding_round(step: &Truncate<'_>, progress: &mut Progress, moved: &mut [bool]) {
+    let Progress {
+        responded, rows, ..
+    } = progress;
+    for meeting in &responded.left {
+        if let Some(row) = impulses::row(step, &responded.goal, meeting) {
+            rows.insert(*meeting, row);
+        }
+    }
+    let mut order: Vec<Meeting> = rows.keys().copied().collect();
+    impulses::order(&mut order);
+    let order: Vec<Row> = order.iter().map(|meeting| rows[meeting]).collect();
+    for _ in 0..SWEEPS {
+        let mut worst = 0.0f64;
+        for row in &order {
+            let excess = row.satisfy(step, &mut responded.goal, |v| moved[v as usize] = true);
+            worst = worst.max(excess);
+        }
+        if worst <= TOLERANCE * step.least {
+            break;
+        }
+    }
+}
+
+/// Moves components of hits as one body, and merges them while they hit others.
+fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress) {
+    let mut sets = DisjointSets::new(step.start.len());
+    let before = progress.responded.goal.clone();
+    for _ in 0..RIGID {
+        if progress.responded.left.is_empty() {
+            return;
+        }
+        let mut merged = false;
+        for meeting in &progress.responded.left {
+            // A body without triangles has no vertices that could join a zone.
+            let Meeting::Features(pair) = meeting else {
+                continue;
+            };
+            let [first, others @ ..] = pair.vertices;
+            for other in others {
+                if sets.least(first) != sets.least(other) {
+                    sets.unite(first, other);
+                    merged = true;
+                }
+            }
+        }
+        if !merged {
+            return;
+        }
+        let mut zones: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for v in 0..step.start.len() as u32 {
+            zones.entry(sets.least(v)).or_default().push(v);
+        }
+        zones.retain(|_, zone| zone.len() > 1);
+        progress.responded.zones = zones.len() as u32;
+        let mut moved = vec![false; step.start.len()];
+        for zone in zones.values() {
+            for &v in zone {
+                progress.responded.goal[v as usize] = before[v as usize];
+            }
+            if zones::move_as_one(step, zone, &mut progress.responded.goal) {
+                zone.iter().for_each(|&v| moved[v as usize] = true);
+            }
+        }
+        progress.test_again(step, &moved);
+    }
+}
+
+impl Progress {
+    /// Tests what was left, and all pairs with a vertex that moved.
+    fn test_again(&mut self, step: &Truncate<'_>, moved: &[bool]) {
+        self.responded.rounds += 1;
+        let step = Truncate {
+            goal: &self.responded.goal,
+            ..*step
+        };
+        let mut hits = Hits::default();
+        for meeting in &self.responded.left {
+            hits.test(&step, *meeting);
+        }
+        step.refit(step.goal, moved, &mut self.round);
+        hits.add_of(&step, moved, &mut self.round);
+        hits.meetings.sort_unstable();
+        hits.meetings.dedup();
+        self.responded.tests += hits.tests;
+        self.responded.left = hits.meetings;
+    }
+}

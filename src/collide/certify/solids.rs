@@ -1,0 +1,112 @@
+//! Cloth beside bodies that have no triangles: faces and round bodies, vertices and half spaces.
+//!
+//! The argument is that of planes between features. A face that lies above a plane which goes with
+//! the segment of a round body, and is the radius away from it, is apart from the body at the start
+//! and at the end, and so on the way. A vertex is seen from the half space, which then stands
+//! still.
+
+use glam::DVec3;
+
+use super::bodies::Mover;
+use super::plane::{self, Advance};
+
+/// A face of cloth and a round body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FaceAndRound {
+    /// The corners at the start and at the end, in m.
+    pub(super) face: [[DVec3; 3]; 2],
+    /// The ends of the segment at the start and at the end, in m.
+    pub(super) segment: [[DVec3; 2]; 2],
+    /// The radius in m.
+    pub(super) radius: f64,
+    /// The unit vector from the body to the face at the start.
+    normal: DVec3,
+    /// The gap at the start along it, in m.
+    pub(super) gap: f64,
+    /// The rounding of gaps in m.
+    pub(super) margin: f64,
+}
+
+impl FaceAndRound {
+    /// `None` if they touch or cross at the start, or the body is not round.
+    pub(super) fn new(mover: &Mover, face: [[DVec3; 3]; 2]) -> Option<Self> {
+        let (segment, radius) = mover.segment()?;
+        let (normal, gap) = plane::from_segment(&face[0], &segment[0])?;
+        let numbers = face.as_flattened().iter().chain(segment.as_flattened());
+        let largest = numbers
+            .map(|x| x.abs().max_element())
+            .fold(radius, f64::max);
+        let seen = Self {
+            face,
+            segment,
+            radius,
+            normal,
+            gap: gap - radius,
+            margin: plane::margin(largest),
+        };
+        (seen.gap > seen.margin).then_some(seen)
+    }
+
+    /// Whether one plane keeps them apart at both ends.
+    pub(super) fn is_apart(&self, least: f64) -> bool {
+        let needed = plane::needed(self.gap, least, self.margin) + self.radius;
+        let [start, end] = &self.face;
+        let [from, to] = &self.segment;
+        plane::segment_gap(self.normal, end, to) >= needed
+            || plane::from_segment(end, to).is_some_and(|(normal, gap)| {
+                gap >= needed && plane::segment_gap(normal, start, from) >= needed
+            })
+    }
+
+    /// The points as they are seen along the normal vector. `own` tells for each corner the
+    /// displacements that it goes in any case and beyond that.
+    pub(super) fn points(&self, displacements: [[DVec3; 2]; 3]) -> [Advance; 5] {
+        let [from, to] = &self.segment;
+        let above = |x: DVec3| self.normal.dot(x - from[0]);
+        let heights = self.face[0].map(above);
+        let low = heights.into_iter().fold(f64::INFINITY, f64::min);
+        let high = above(from[1]).max(0.0);
+        std::array::from_fn(|k| match displacements.get(k) {
+            Some(displacement) => {
+                let [base, own] = displacement.map(|d| -self.normal.dot(d));
+                Advance {
+                    first: true,
+                    behind: heights[k] - low,
+                    base,
+                    own,
+                }
+            }
+            None => Advance {
+                first: false,
+                behind: high - above(from[k - 3]),
+                base: self.normal.dot(to[k - 3] - from[k - 3]),
+                own: 0.0,
+            },
+        })
+    }
+}
+
+/// A vertex of cloth and a half space.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VertexAndPlane {
+    /// The heights at the start and at the end, in m.
+    pub(super) heights: [f64; 2],
+    /// The rounding of heights in m.
+    pub(super) margin: f64,
+}
+
+impl VertexAndPlane {
+    /// `None` if the vertex is not above the plane at the start, or the body has another shape.
+    pub(super) fn new(mover: &Mover, ends: [DVec3; 2]) -> Option<Self> {
+        let heights = mover.heights(ends)?;
+        let largest = ends.iter().map(|x| x.abs().max_element());
+        let offset = mover.from.apply(DVec3::ZERO).abs().max_element();
+        let margin = plane::margin(largest.fold(offset, f64::max));
+        (heights[0] > margin).then_some(Self { heights, margin })
+    }
+
+    /// Whether the vertex keeps above the plane.
+    pub(super) fn is_apart(&self, least: f64) -> bool {
+        self.heights[1] >= plane::needed(self.heights[0], least, self.margin)
+    }
+}

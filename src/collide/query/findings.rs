@@ -1,0 +1,150 @@
+//! Findings: what test runs find in a step, contacts and, if asked for, every pair that trees left
+//! over.
+//!
+//! Certification asks for the pairs. Swept volumes are inflated by half the reach of contacts each,
+//! so a pair that was left out stays the reach apart while its vertices go as foreseen. It stays
+//! apart still where they end elsewhere by less than half the reach. So the search of contacts
+//! serves the certification of a step, too.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::collide::bodies::collider::{AnalyticBody, BodySurface};
+use crate::collide::cull::rest_adjacent::RestAdjacentPair;
+use crate::collide::narrow::contact::{Contact, PairKind};
+use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves};
+use crate::collide::narrow::features;
+use crate::collide::query::snapshot::Snapshot;
+use crate::collide::query::test_run::Sink;
+
+/// A pair whose volumes overlapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Candidate {
+    /// The kind: one of the constants of this type.
+    pub(crate) kind: u32,
+    /// The body, if there is one.
+    pub(crate) body: u32,
+    /// The first feature, of cloth.
+    pub(crate) a: u32,
+    /// The second feature, of cloth or of the body.
+    pub(crate) b: u32,
+}
+
+impl Candidate {
+    /// A vertex and a face of cloth.
+    pub(crate) const VERTEX_FACE: u32 = 0;
+    /// Two edges of cloth.
+    pub(crate) const EDGES: u32 = 1;
+    /// A triangle of cloth, and one of a body.
+    pub(crate) const TRIANGLES: u32 = 2;
+    /// A triangle of cloth, and a body that is given by its signed distance.
+    pub(crate) const SOLID: u32 = 3;
+
+    fn of_cloth(kind: PairKind, a: u32, b: u32) -> Self {
+        let kind = if kind == PairKind::VertexFace {
+            Self::VERTEX_FACE
+        } else {
+            Self::EDGES
+        };
+        Self {
+            kind,
+            body: 0,
+            a,
+            b,
+        }
+    }
+}
+
+/// What test runs found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// The contacts, in no order that matters.
+    pub(crate) contacts: Vec<Contact>,
+    /// All pairs whose volumes overlapped, if they are asked for.
+    pub(crate) candidates: Option<Vec<Candidate>>,
+}
+
+impl Findings {
+    /// Leaves out the contacts, from a number on, of vertices that their body lets through.
+    fn leave_out_suspended(&mut self, snap: &Snapshot<'_>, from: usize) {
+        if snap.suspended.is_empty() {
+            return;
+        }
+        let is_suspended = |contact: &Contact| {
+            let vertices = contact.vertices.iter().zip(&contact.weights);
+            let mut of_it = vertices.filter(|(_, weight)| **weight != 0.0);
+            of_it.any(|(&v, _)| snap.suspended.binary_search(&[v, contact.id.body]).is_ok())
+        };
+        let mut at = from;
+        while let Some(contact) = self.contacts.get(at) {
+            if is_suspended(contact) {
+                self.contacts.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+}
+
+impl Sink for Findings {
+    #[inline]
+    fn cloth(
+        &mut self,
+        snap: &Snapshot<'_>,
+        filter: &mut FeatureFilter,
+        leaves: [&Leaves<'_>; 2],
+        pairs: &[(u32, u32)],
+    ) {
+        let Self {
+            contacts,
+            candidates,
+        } = self;
+        match candidates {
+            Some(candidates) => {
+                let mut note = |kind, a, b| candidates.push(Candidate::of_cloth(kind, a, b));
+                filter.contacts(snap, leaves, pairs, &mut note, contacts);
+            }
+            None => filter.contacts(snap, leaves, pairs, &mut |_, _, _| {}, contacts),
+        }
+    }
+
+    #[inline]
+    fn rest_adjacent(&mut self, snap: &Snapshot<'_>, pair: &RestAdjacentPair) {
+        features::rest_adjacent_features(snap, pair, |kind, a, b| {
+            if let Some(candidates) = &mut self.candidates {
+                candidates.push(Candidate::of_cloth(kind, a, b));
+            }
+            features::cloth_feature(snap, kind, a, b, &mut self.contacts);
+        });
+    }
+
+    #[inline]
+    fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), [s, t]: [u32; 2]) {
+        if let Some(candidates) = &mut self.candidates {
+            candidates.push(Candidate {
+                kind: Candidate::TRIANGLES,
+                body: body.0,
+                a: s,
+                b: t,
+            });
+        }
+        let before = self.contacts.len();
+        features::body_pair(snap, body, s, t, &mut self.contacts);
+        self.leave_out_suspended(snap, before);
+    }
+
+    #[inline]
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &AnalyticBody), triangle: u32) {
+        if let Some(candidates) = &mut self.candidates {
+            candidates.push(Candidate {
+                kind: Candidate::SOLID,
+                body: body.0,
+                a: triangle,
+                b: 0,
+            });
+        }
+        let before = self.contacts.len();
+        features::analytic(snap, body, triangle, &mut self.contacts);
+        self.leave_out_suspended(snap, before);
+    }
+}

@@ -1,0 +1,140 @@
+//! The friction of each pair of a scene.
+//!
+//! A pair has the geometric mean of Coulomb's coefficients of both sides. A cloth that has none of
+//! its own takes that of a body that it meets, and `contact.self_friction` against cloth.
+
+use crate::collide::Contact;
+use crate::collide::contact::PairKind;
+use crate::physics::ClothModel;
+use crate::scene::Scene;
+
+/// The friction of each pair of cloths and bodies.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Friction {
+    /// The coefficient of cloth that has none of its own, on cloth.
+    layers: f64,
+    /// The coefficient of each body.
+    bodies: Vec<f64>,
+    /// The coefficients of cloths, if any has its own.
+    own: Option<Own>,
+}
+
+/// The coefficients that cloths have of their own.
+#[derive(Clone, Debug, PartialEq)]
+struct Own {
+    of_cloth: Vec<Option<f64>>,
+    cloth_of_vertex: Vec<u32>,
+}
+
+impl Own {
+    fn of(&self, vertex: u32) -> Option<f64> {
+        self.of_cloth[self.cloth_of_vertex[vertex as usize] as usize]
+    }
+}
+
+impl Friction {
+    /// The friction of a scene's pairs; `model` numbers the vertices of its cloths.
+    pub(super) fn new(scene: &Scene, model: &ClothModel) -> Self {
+        let of_cloth: Vec<Option<f64>> = scene.cloths.iter().map(|cloth| cloth.friction).collect();
+        let any = of_cloth.iter().any(Option::is_some);
+        Self {
+            layers: scene.contact.self_friction,
+            bodies: scene.bodies.iter().map(|body| body.friction).collect(),
+            own: any.then(|| Own {
+                of_cloth,
+                cloth_of_vertex: model.cloth_of_vertex().to_vec(),
+            }),
+        }
+    }
+
+    /// The coefficient of a contact.
+    #[inline]
+    pub(crate) fn of(&self, contact: &Contact) -> f64 {
+        let [first, .., last] = contact.vertices;
+        if contact.id.kind <= PairKind::EdgeEdge {
+            self.own.as_ref().map_or(self.layers, |own| {
+                let [a, b] = [first, last].map(|v| own.of(v).unwrap_or(self.layers));
+                mean(a, b)
+            })
+        } else {
+            let body = self.bodies[contact.id.body as usize];
+            let own = self.own.as_ref().and_then(|own| own.of(first));
+            own.map_or(body, |own| mean(own, body))
+        }
+    }
+
+    /// Bodies of these coefficients, and cloth that has none of its own.
+    #[cfg(test)]
+    pub(crate) fn of_bodies(bodies: &[f64]) -> Self {
+        Self {
+            layers: 0.0,
+            bodies: bodies.to_vec(),
+            own: None,
+        }
+    }
+}
+
+/// The geometric mean; that of two equal numbers is these, to the bit.
+fn mean(a: f64, b: f64) -> f64 {
+    if a == b { a } else { (a * b).sqrt() }
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::DVec3;
+
+    use super::*;
+    use crate::collide::contact::{PairId, Separation};
+
+    fn contact(kind: PairKind, body: u32, vertices: [u32; 4]) -> Contact {
+        let id = PairId {
+            kind,
+            body,
+            a: 0,
+            b: 0,
+        };
+        let separation = Separation {
+            normal: DVec3::Z,
+            gap: 0.0,
+            target: 0.0,
+            body_velocity: DVec3::ZERO,
+        };
+        Contact::new(id, vertices, [0.0; 4], separation)
+    }
+
+    #[test]
+    fn a_pair_has_the_mean_of_both_sides() {
+        let friction = |own: [Option<f64>; 3]| Friction {
+            layers: 0.3,
+            bodies: vec![0.5, 0.9],
+            own: own.iter().any(Option::is_some).then(|| Own {
+                of_cloth: own.to_vec(),
+                cloth_of_vertex: vec![0, 1, 2],
+            }),
+        };
+        let layers = |f: &Friction, a, b| {
+            let kinds = [PairKind::VertexFace, PairKind::EdgeEdge];
+            let of = kinds.map(|kind| f.of(&contact(kind, 0, [a, 7, 7, b])));
+            assert_eq!(of[0], of[1]);
+            of[0]
+        };
+        let on_body = |f: &Friction, vertex, body| {
+            let kinds = [PairKind::VertexBody, PairKind::FaceBody, PairKind::EdgeBody];
+            let of = kinds.map(|kind| f.of(&contact(kind, body, [vertex, 7, 7, 7])));
+            assert!(of.iter().all(|other| *other == of[0]));
+            of[0]
+        };
+        let none = friction([None; 3]);
+        assert_eq!([layers(&none, 0, 1), on_body(&none, 2, 1)], [0.3, 0.9]);
+        let some = friction([Some(1.2), None, Some(0.0)]);
+        // The same as without its own, and the mean with one.
+        assert_eq!([layers(&some, 1, 1), on_body(&some, 1, 0)], [0.3, 0.5]);
+        assert!((layers(&some, 0, 1) - 0.6).abs() < 1e-15);
+        assert!((on_body(&some, 0, 0) - 0.6_f64.sqrt()).abs() < 1e-15);
+        assert_eq!([layers(&some, 0, 0), layers(&some, 0, 2)], [1.2, 0.0]);
+        assert_eq!(on_body(&some, 2, 0), 0.0);
+        // All alike are what a scene says that has one coefficient.
+        let alike = friction([Some(0.3), Some(0.3), None]);
+        assert_eq!([layers(&alike, 0, 1), layers(&alike, 0, 2)], [0.3, 0.3]);
+    }
+}
