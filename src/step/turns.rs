@@ -1,17 +1,21 @@
 //! The solves of a substep, in turns with the constraints by bodies: a solve tells what bodies
 //! would have to do, and where they cannot do it, other constraints are solved with.
 //!
+//! There is another turn only if that matters. Impulses that may give the cloth energy count for as
+//! much as what a solve may leave; what merely comes a step late may be several times that. What a
+//! solve may leave goes to nothing as cloth comes to rest, and so does what is left uncorrected.
+//!
 //! Constraints are local to a vertex, but whether there is another turn is not: all ranks solve or
 //! none. They agree on that only in substeps in which some vertex is near a body.
 
-use weft_runtime::comm::{Comm, all_reduce};
+use weft_runtime::comm::Comm;
 
 use super::contact::contacts::Contacts;
 use super::context::Context;
 use super::error::StepError;
 use super::integrate::time_integrator::TimeIntegrator;
 use super::report::StepReport;
-use super::response::body_response::{SolvedTurn, TURNS};
+use super::response::body_response::{BodyResponse, SolvedTurn, TURNS};
 use super::response::responding::{Response, step_context};
 use super::stages::{assemble_second, begin_integration, hold_pins_at_ends};
 use super::state::{LocalState, StateView};
@@ -19,6 +23,12 @@ use super::system::linear_system::LinearSystem;
 use super::system::newton::Newton;
 use super::system::solver::{Solver, tolerance};
 use crate::scene::Integrator;
+use crate::solve::Reduction;
+
+/// How much of what bodies do may come a step late, as a multiple of what a solve may leave.
+/// Impacts and folds change the contact of some vertices in nearly every step, and solving them all
+/// again for that would double its price.
+const LATE: f64 = 10.0;
 
 /// The values that the solves of a substep work on.
 #[derive(Debug)]
@@ -105,7 +115,8 @@ impl Turns<'_> {
         newton.iterate(comm, report)
     }
 
-    /// Revises the constraints. Whether those of any rank have changed. Collective.
+    /// Revises the constraints, and says whether solving with the new ones is worth its price.
+    /// Collective.
     fn is_to_turn(
         &mut self,
         comm: &mut dyn Comm,
@@ -128,8 +139,9 @@ impl Turns<'_> {
             |i: usize| integrator.motion(dt, x[i], i, solved.velocities[i] + solved.change[i]);
         let context = step_context(self.at, integrator.tau);
         let contacts = self.contacts.vertex_body();
-        let own = (self.response.bodies).revise(contacts, &solved, moves, &context, last);
-        Ok(all_reduce(comm, f64::from(u8::from(own)), f64::max)? > 0.0)
+        (self.response.bodies).revise(contacts, &solved, moves, &context, last);
+        let (bodies, reduction) = (&self.response.bodies, &self.solver.reduction);
+        is_worth_a_turn(comm, reduction, bodies, allowed)
     }
 
     /// Finds the velocities at the end of the substep by a second solve, after the local velocities
@@ -173,8 +185,8 @@ impl Turns<'_> {
                 all_mass: at.world.mass(),
             };
             let turns = turn < TURNS && self.near_bodies && {
-                let own = bodies.revise_ends(&solved, &context, turn + 1 == TURNS);
-                all_reduce(comm, f64::from(u8::from(own)), f64::max)? > 0.0
+                bodies.revise_ends(&solved, &context, turn + 1 == TURNS);
+                is_worth_a_turn(comm, &self.solver.reduction, bodies, outcome.allowed)?
             };
             if !turns {
                 bodies.settle_ends(&solved, &context, &mut self.integrator.ends);
@@ -184,4 +196,20 @@ impl Turns<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a solve that may leave a residual of `allowed` (√J) is so wrong about what bodies do that
+/// another one is worth its price. Collective.
+fn is_worth_a_turn(
+    comm: &mut dyn Comm,
+    reduction: &Reduction,
+    bodies: &BodyResponse,
+    allowed: f64,
+) -> Result<bool, StepError> {
+    let wrong = bodies.wrong();
+    let [late, gains] = reduction.sum(comm, |patch| {
+        let add = |sums: [f64; 2], one: &[f64; 2]| [sums[0] + one[0], sums[1] + one[1]];
+        wrong[patch].iter().fold([0.0; 2], add)
+    })?;
+    Ok(late.sqrt() > LATE * allowed || gains.sqrt() > allowed)
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::constraint::opening_rate;
 pub(crate) use super::vertex_contact::BodyConstraint;
-use super::vertex_contact::{Found, Touching, rub};
+use super::vertex_contact::{Closing, Found, Revised, Touching, Wrong, rub};
 use crate::collide::contact::Contact;
 use crate::solve::BlockMatrix;
 use crate::step::integrate::time_integrator::Jolt;
@@ -61,6 +61,8 @@ pub(crate) struct BodyResponse {
     released: Vec<u32>,
     /// How often the normals of each owned vertex that has none were exchanged in this step.
     exchanged: Vec<u8>,
+    /// How wrong the last solve is at each owned vertex ([`Wrong::squares`]).
+    wrong: Vec<[f64; 2]>,
     /// The rows of a system to which friction was added, as they were.
     rows: Vec<Row>,
     /// What friction took of velocities at impacts, in m/s.
@@ -155,6 +157,7 @@ impl BodyResponse {
         Self {
             states: vec![VertexState::default(); owned],
             exchanged: vec![0; owned],
+            wrong: vec![[0.0; 2]; owned],
             ..Self::default()
         }
     }
@@ -227,8 +230,8 @@ impl BodyResponse {
     }
 
     /// Compares what a solve has found with what bodies can do; `moves` is the velocity with which
-    /// an owned vertex would move. Says whether another solve is to find something else; if that is
-    /// the `last` one, friction is chosen so that it surely takes energy.
+    /// an owned vertex would move. If another solve would be the `last` one, friction is chosen so
+    /// that it surely takes energy. [`wrong`](Self::wrong) then says how wrong the solve is.
     pub(crate) fn revise<'c>(
         &mut self,
         contacts: impl Iterator<Item = &'c Contact>,
@@ -236,8 +239,8 @@ impl BodyResponse {
         moves: impl Fn(usize) -> DVec3,
         step: &StepContext<'_>,
         last: bool,
-    ) -> bool {
-        let mut changed = false;
+    ) {
+        self.wrong.fill([0.0; 2]);
         self.revised.clear();
         let mut constraints = self.constraints.iter().peekable();
         by_vertex(contacts, |vertex, group| {
@@ -247,25 +250,40 @@ impl BodyResponse {
             }
             let constraint = constraints.next_if(|c| c.local as usize == local);
             let closing = closing(group, constraint, moves(local), step);
-            let velocity = solved.velocities[local];
+            let (velocity, mass) = (solved.velocities[local], step.masses[local]);
+            let found = solved.found(local, mass);
             if let Some(constraint) = constraint {
-                let found = solved.found(local, step.masses[local]);
                 let touching = step.touching(group, local, velocity);
-                let (revised, other) = constraint.revise(&found, &closing, &touching, last);
-                changed |= other;
+                let Revised {
+                    constraint: revised,
+                    wrong,
+                } = constraint.revise(&found, &closing, &touching, last);
+                self.wrong[local] = wrong.squares(found.inertia);
                 if revised.is_none() {
                     self.exchanged[local] = constraint.exchanges() + 1;
                     self.released.push(local as u32);
                 }
                 self.revised.extend(revised);
-            } else if !closing.is_empty() {
-                let touching = step.touching(&closing, local, velocity);
+            } else if !closing.contacts.is_empty() {
+                let touching = step.touching(&closing.contacts, local, velocity);
                 let arrived = BodyConstraint::arriving(&touching, self.exchanged[local]);
-                changed |= arrived.is_some();
+                if arrived.is_some() {
+                    let wrong = Wrong {
+                        late: mass * closing.lack,
+                        ..Wrong::default()
+                    };
+                    self.wrong[local] = wrong.squares(found.inertia);
+                }
                 self.revised.extend(arrived);
             }
         });
-        changed
+    }
+
+    /// How wrong the last solve is, as the last revision has found it. For each owned vertex in J,
+    /// like squares of what solves leave: what is only late, and what may give the cloth energy.
+    #[must_use]
+    pub(crate) fn wrong(&self) -> &[[f64; 2]] {
+        &self.wrong
     }
 
     /// Goes on to the constraints that were revised.
@@ -335,17 +353,17 @@ impl BodyResponse {
         solved: &SolvedTurn<'_>,
         step: &StepContext<'_>,
         last: bool,
-    ) -> bool {
-        let mut changed = false;
+    ) {
+        self.wrong.fill([0.0; 2]);
         self.revised.clear();
         for c in &self.constraints {
             let i = c.local as usize;
-            let found = solved.found(i, step.masses[i]);
-            let (revised, other) = c.revise_end(&found, solved.velocities[i], last);
-            changed |= other;
-            self.revised.extend(revised);
+            let mass = step.masses[i];
+            let found = solved.found(i, mass);
+            let Revised { constraint, wrong } = c.revise_end(&found, solved.velocities[i], last);
+            self.wrong[i] = wrong.squares(found.inertia);
+            self.revised.extend(constraint);
         }
-        changed
     }
 
     /// Takes what contacts came to at the end of the second solve: `velocities` are those with
@@ -466,21 +484,24 @@ fn acting<'c>(
 }
 
 /// The contacts of a vertex that close more than they may if it moves with this velocity, and that
-/// its constraint leaves out, the most lacking first.
+/// its constraint leaves out.
 fn closing<'c>(
     group: &[&'c Contact],
     constraint: Option<&BodyConstraint>,
     velocity: DVec3,
     step: &StepContext<'_>,
-) -> Vec<&'c Contact> {
+) -> Closing<'c> {
     let lack = |c: &Contact| least_rate(c, step.dt) - (velocity - c.body_velocity).dot(c.normal);
     let left_out = |c: &&Contact| !constraint.is_some_and(|by| by.is_by(c.id));
     let closes = |c: &&Contact| lack(c) * step.dt > CLOSES * c.target;
-    let mut closing: Vec<&Contact> = (group.iter().copied())
+    let mut contacts: Vec<&Contact> = (group.iter().copied())
         .filter(|c| left_out(c) && closes(c))
         .collect();
-    closing.sort_by(|a, b| lack(b).total_cmp(&lack(a)));
-    closing
+    contacts.sort_by(|a, b| lack(b).total_cmp(&lack(a)));
+    Closing {
+        lack: contacts.first().map_or(0.0, |most| lack(most)),
+        contacts,
+    }
 }
 
 /// Goes through contacts that are sorted by vertex, all of a vertex at a time.
@@ -571,9 +592,12 @@ mod tests {
             let solved = solved(&residual, &begin, &change);
             let moves = |i: usize| begin[i] + change[i];
             let last = turn + 1 >= TURNS;
-            if turn < TURNS && response.revise(contacts.iter(), &solved, moves, step, last) {
-                response.turn();
-                continue;
+            if turn < TURNS {
+                response.revise(contacts.iter(), &solved, moves, step, last);
+                if response.wrong()[0] != [0.0; 2] {
+                    response.turn();
+                    continue;
+                }
             }
             velocity[0] = begin[0] + change[0];
             response.settle(&solved, step, false, velocity);
@@ -622,7 +646,8 @@ mod tests {
         let (residual, change) = ([DVec3::new(0.0, 0.0, -1e-6)], [DVec3::ZERO]);
         let pulled = solved(&residual, &[DVec3::ZERO], &change);
         let lifts = |_: usize| DVec3::Z;
-        assert!(response.revise(contacts.iter(), &pulled, lifts, &step, false));
+        response.revise(contacts.iter(), &pulled, lifts, &step, false);
+        assert!(response.wrong()[0] != [0.0; 2]);
         response.turn();
         assert!(response.constraints().is_empty());
         response.settle(&pulled, &step, false, &mut velocity);
@@ -631,7 +656,8 @@ mod tests {
         response.constrain(contacts.iter(), &velocity, &step);
         assert!(response.constraints().is_empty());
         let sinks = |_: usize| -DVec3::Z;
-        assert!(response.revise(contacts.iter(), &pulled, sinks, &step, false));
+        response.revise(contacts.iter(), &pulled, sinks, &step, false);
+        assert!(response.wrong()[0] != [0.0; 2]);
         response.turn();
         assert_eq!(response.constraints().len(), 1);
     }
@@ -666,7 +692,8 @@ mod tests {
         let (residual, change) = ([DVec3::new(-1e-6, 0.0, 1e-6)], [DVec3::ZERO]);
         let pulled = solved(&residual, &velocity, &change);
         let lifts = |_: usize| DVec3::X;
-        assert!(response.revise(corner.iter(), &pulled, lifts, &step, false));
+        response.revise(corner.iter(), &pulled, lifts, &step, false);
+        assert!(response.wrong()[0] != [0.0; 2]);
         response.turn();
         let c = response.constraints()[0];
         assert!((c.free * DVec3::X - DVec3::X).length() < 1e-15);

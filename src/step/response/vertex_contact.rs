@@ -120,6 +120,15 @@ pub(super) struct Touching<'a> {
     pub(super) friction: &'a Friction,
 }
 
+/// The contacts of a vertex that close more than they may, and that its constraint leaves out.
+#[derive(Clone, Debug)]
+pub(super) struct Closing<'a> {
+    /// The contacts, the most lacking first.
+    pub(super) contacts: Vec<&'a Contact>,
+    /// By how much the first closes too fast, in m/s; nothing if there is none.
+    pub(super) lack: f64,
+}
+
 /// What a solve has found of a vertex.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
@@ -143,6 +152,40 @@ struct Reaction {
     along: DVec3,
     /// The largest impulse of friction in kg m/s, by Coulomb's law.
     limit: f64,
+}
+
+impl Reaction {
+    /// The strongest pull of a body in kg m/s, or nothing.
+    fn pull(&self) -> f64 {
+        self.pushes.iter().fold(0.0, |most, push| most.max(-push))
+    }
+}
+
+/// What a constraint is to be in another solve.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Revised {
+    /// Nothing is left if all bodies would have to pull.
+    pub(super) constraint: Option<BodyConstraint>,
+    /// How wrong the solve is about what bodies do to the vertex.
+    pub(super) wrong: Wrong,
+}
+
+/// Impulses in kg m/s by which a solve does what bodies cannot do, or leaves out what they do, if
+/// that is worth another solve.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Wrong {
+    /// What is put right in the next step if nothing else is solved in this one, and gives the
+    /// cloth no energy meanwhile.
+    pub(super) late: f64,
+    /// What may give it energy.
+    pub(super) gains: f64,
+}
+
+impl Wrong {
+    /// The squares, each over the inertia of the vertex in kg: J.
+    pub(super) fn squares(self, inertia: f64) -> [f64; 2] {
+        [self.late, self.gains].map(|impulse| impulse * impulse / inertia)
+    }
 }
 
 impl BodyConstraint {
@@ -332,35 +375,43 @@ impl BodyConstraint {
         self.tangents * (velocity - self.body_velocity)
     }
 
-    /// Compares with Coulomb's law what a solve has found, and says whether another solve is to
-    /// find something else; for that the constraint is changed. `closing` are contacts that were
-    /// left out and close more than they may, the most lacking first; `touching` has all contacts
-    /// of the vertex. Nothing is left if all bodies would have to pull.
+    /// Compares with Coulomb's law what a solve has found, and says what another solve is to find.
+    /// `closing` are contacts that were left out and close more than they may; `touching` has all
+    /// contacts of the vertex.
     pub(super) fn revise(
         self,
         found: &Found,
-        closing: &[&Contact],
+        closing: &Closing<'_>,
         touching: &Touching<'_>,
         last: bool,
-    ) -> (Option<Self>, bool) {
+    ) -> Revised {
         let reaction = self.reaction(found.residual);
         let mut revised = self;
-        let mut changed = revised.revise_mode(&reaction, found, last);
-        let pulls = reaction.pushes.iter().any(|push| *push < -found.error);
-        if (pulls || !closing.is_empty()) && self.changes[0] < MOST_CHANGES {
+        let mut wrong = revised.revise_mode(&reaction, found, last);
+        let pull = reaction.pull();
+        let pulls = pull > found.error;
+        if (pulls || !closing.contacts.is_empty()) && self.changes[0] < MOST_CHANGES {
+            if pulls {
+                wrong.late = wrong.late.max(pull);
+            }
+            wrong.late = wrong.late.max(found.mass * closing.lack);
             let stays = |contact: &&Contact| {
                 let mut pushes = self.normals.iter().flatten().zip(reaction.pushes);
                 pushes.any(|(n, push)| n.id == contact.id && push >= -found.error)
-                    && !(closing.iter()).any(|c| c.normal.dot(contact.normal) > SAME_SURFACE)
+                    && !(closing.contacts.iter())
+                        .any(|c| c.normal.dot(contact.normal) > SAME_SURFACE)
             };
             let staying = touching.contacts.iter().copied().filter(|c| stays(c));
-            let acting: Vec<&Contact> = staying.chain(closing.iter().copied()).collect();
+            let acting: Vec<&Contact> = staying.chain(closing.contacts.iter().copied()).collect();
             let acting = Touching {
                 contacts: &acting,
                 ..*touching
             };
             let Some(mut other) = Self::of_normals(&acting) else {
-                return (None, true);
+                return Revised {
+                    constraint: None,
+                    wrong,
+                };
             };
             other.mode = revised.mode;
             other.friction = other.tangents * revised.friction;
@@ -369,10 +420,12 @@ impl BodyConstraint {
             other.changes = revised.changes;
             other.changes[0] += 1;
             revised = other;
-            changed = true;
         }
         revised.move_along(touching.velocity);
-        (Some(revised), changed)
+        Revised {
+            constraint: Some(revised),
+            wrong,
+        }
     }
 
     /// The constraint in the second solve of a step, which leads from one velocity to the one at
@@ -412,23 +465,30 @@ impl BodyConstraint {
 
     /// Compares with Coulomb's law what a second solve from a velocity (m/s) has found, as
     /// [`revise`](Self::revise) does.
-    pub(super) fn revise_end(self, found: &Found, from: DVec3, last: bool) -> (Option<Self>, bool) {
+    pub(super) fn revise_end(self, found: &Found, from: DVec3, last: bool) -> Revised {
         let reaction = self.reaction(found.residual);
-        if reaction.pushes.iter().all(|push| *push <= 0.0)
-            && reaction.pushes.iter().any(|push| *push < -found.error)
-        {
-            return (None, true);
+        if reaction.pushes.iter().all(|push| *push <= 0.0) && reaction.pull() > found.error {
+            return Revised {
+                constraint: None,
+                wrong: Wrong {
+                    late: reaction.pull(),
+                    ..Wrong::default()
+                },
+            };
         }
         let mut revised = self;
-        let changed = revised.revise_mode(&reaction, found, last);
+        let wrong = revised.revise_mode(&reaction, found, last);
         revised.move_along(from);
-        (Some(revised), changed)
+        Revised {
+            constraint: Some(revised),
+            wrong,
+        }
     }
 
-    /// Revises how the vertex moves along the bodies.
-    fn revise_mode(&mut self, reaction: &Reaction, found: &Found, last: bool) -> bool {
+    /// Revises how the vertex moves along the bodies, and says how wrong the solve is about that.
+    fn revise_mode(&mut self, reaction: &Reaction, found: &Found, last: bool) -> Wrong {
         if !self.rubs() {
-            return false;
+            return Wrong::default();
         }
         let (limit, sliding) = (reaction.limit, self.sliding(found.velocity));
         let speed = sliding.length();
@@ -442,7 +502,7 @@ impl BodyConstraint {
                 let size = reaction.along.length();
                 let holds = size <= limit * (1.0 + BEYOND_CONE) + found.error;
                 if holds {
-                    return false;
+                    return Wrong::default();
                 }
                 if last || self.changes[1] > 0 {
                     // How fast it would be alone.
@@ -453,27 +513,38 @@ impl BodyConstraint {
                     self.friction = reaction.along * (limit / size);
                 }
                 self.changes[1] += 1;
-                true
+                // It is held a step too long, and slides in the next one.
+                Wrong::default()
             }
             Mode::Slides => {
                 if self.friction.dot(sliding) > 0.0 {
                     if speed <= SLOWEST_CREEP {
-                        return false;
+                        return Wrong::default();
                     }
                     if last || self.changes[1] > 0 {
                         self.creep(limit, speed);
                     } else {
                         self.mode = Mode::Sticks;
                     }
-                    return true;
+                    return Wrong {
+                        gains: found.mass * speed / self.times,
+                        ..Wrong::default()
+                    };
                 }
-                let wrong = (self.friction - against).length() > WRONG * limit;
+                let wrong = (self.friction - against).length();
                 self.friction = against;
-                wrong && !last
+                if wrong > WRONG * limit && !last {
+                    Wrong {
+                        late: wrong,
+                        ..Wrong::default()
+                    }
+                } else {
+                    Wrong::default()
+                }
             }
             Mode::Creeps => {
                 self.creep(limit, speed);
-                false
+                Wrong::default()
             }
             Mode::Arrives => {
                 if found.mass * speed <= limit * self.times {
@@ -482,7 +553,7 @@ impl BodyConstraint {
                     self.mode = Mode::Slides;
                     self.friction = against;
                 }
-                false
+                Wrong::default()
             }
         }
     }
