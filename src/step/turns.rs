@@ -1,9 +1,9 @@
 //! The solves of a substep, in turns with the constraints by bodies: a solve tells what bodies
 //! would have to do, and where they cannot do it, other constraints are solved with.
 //!
-//! There is another turn only if that matters. Impulses that may give the cloth energy count for as
-//! much as what a solve may leave; what merely comes a step late may be several times that. What a
-//! solve may leave goes to nothing as cloth comes to rest, and so does what is left uncorrected.
+//! There is another turn only if that matters. Work that bodies cannot do may be as much as what a
+//! solve may leave; impulses that merely come a step late may be several times that. What a solve
+//! may leave goes to nothing as cloth comes to rest, and so does what is not put right.
 //!
 //! Constraints are local to a vertex, but whether there is another turn is not: all ranks solve or
 //! none. They agree on that only in substeps in which some vertex is near a body.
@@ -211,5 +211,5 @@ fn is_worth_a_turn(
         let add = |sums: [f64; 2], one: &[f64; 2]| [sums[0] + one[0], sums[1] + one[1]];
         wrong[patch].iter().fold([0.0; 2], add)
     })?;
-    Ok(late.sqrt() > LATE * allowed || gains.sqrt() > allowed)
+    Ok(late.sqrt() > LATE * allowed || gains > allowed * allowed)
 }

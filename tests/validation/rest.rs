@@ -12,7 +12,8 @@ use weftwork::step::{SavedState, Simulation, World};
 
 const EPSILON: f64 = 1e-5;
 
-/// A small cloth that falls on a ball on the floor, and hangs down beside it.
+/// A small cloth that falls on a low dome on the floor, and lies over its border. The dome is so
+/// flat for the cloth's cells that vertices keep faces off.
 #[derive(Clone, Copy, Debug)]
 struct Lying {
     integrator: &'static str,
@@ -37,19 +38,25 @@ impl Lying {
             friction,
             step,
         } = self;
+        let edge = if surface == "triangles" {
+            "edge = '4 cm'"
+        } else {
+            ""
+        };
         format!(
             r#"
             time = {{ step = {step:?}, end = "1000 s" }}
             [[cloth]]
             grid = {{ size = "0.2 m", vertices = 5 }}
-            center = [0.01, 0.005, 0.07]
+            center = [0.01, 0.005, 0.05]
             material = {{ density = 0.15, stretch = 1000, bending = 1e-5 }}
             {pins}
             [[body]]
             shape = "sphere"
             surface = "{surface}"
-            center = [0, 0, 0.03]
-            radius = "3 cm"
+            center = [0, 0, -0.49]
+            radius = "50 cm"
+            {edge}
             friction = {friction:?}
             [[body]]
             name = "floor"
@@ -57,6 +64,8 @@ impl Lying {
             surface = "{surface}"
             extent = "1 m"
             friction = {friction:?}
+            [contact]
+            thickness = "6 mm"
             [solver]
             integrator = "{integrator}"
             "#
@@ -133,7 +142,7 @@ fn cloth_on_bodies_comes_to_rest_with_euler() {
                 step,
                 ..USUAL
             };
-            comes_to_rest(lying, 1.5);
+            comes_to_rest(lying, 3.5);
         }
     }
 }
@@ -153,7 +162,7 @@ fn cloth_on_bodies_comes_to_rest_with_every_integrator() {
             step,
             ..USUAL
         };
-        comes_to_rest(lying, 1.5);
+        comes_to_rest(lying, 3.5);
     }
 }
 
@@ -205,7 +214,7 @@ fn motion_dies_as_fast_as_with_what_touches_pinned() {
     let rest: SavedState = simulation.gather_state(&mut comm).unwrap().unwrap();
     let pin = |(i, contact): (usize, &weftwork::step::VertexState)| {
         let side = |k: usize| -0.1 + 0.05 * k as f64;
-        let from = DVec3::new(0.01 + side(i % 5), 0.005 + side(i / 5), 0.07);
+        let from = DVec3::new(0.01 + side(i % 5), 0.005 + side(i / 5), 0.05);
         let by = rest.positions[i] - from;
         contact.held.then(|| {
             format!(

@@ -61,7 +61,7 @@ pub(crate) struct BodyResponse {
     released: Vec<u32>,
     /// How often the normals of each owned vertex that has none were exchanged in this step.
     exchanged: Vec<u8>,
-    /// How wrong the last solve is at each owned vertex ([`Wrong::squares`]).
+    /// How wrong the last solve is at each owned vertex ([`Wrong::energies`]).
     wrong: Vec<[f64; 2]>,
     /// The rows of a system to which friction was added, as they were.
     rows: Vec<Row>,
@@ -258,7 +258,7 @@ impl BodyResponse {
                     constraint: revised,
                     wrong,
                 } = constraint.revise(&found, &closing, &touching, last);
-                self.wrong[local] = wrong.squares(found.inertia);
+                self.wrong[local] = wrong.energies(found.inertia);
                 if revised.is_none() {
                     self.exchanged[local] = constraint.exchanges() + 1;
                     self.released.push(local as u32);
@@ -272,7 +272,7 @@ impl BodyResponse {
                         late: mass * closing.lack,
                         ..Wrong::default()
                     };
-                    self.wrong[local] = wrong.squares(found.inertia);
+                    self.wrong[local] = wrong.energies(found.inertia);
                 }
                 self.revised.extend(arrived);
             }
@@ -361,7 +361,7 @@ impl BodyResponse {
             let mass = step.masses[i];
             let found = solved.found(i, mass);
             let Revised { constraint, wrong } = c.revise_end(&found, solved.velocities[i], last);
-            self.wrong[i] = wrong.squares(found.inertia);
+            self.wrong[i] = wrong.energies(found.inertia);
             self.revised.extend(constraint);
         }
     }

@@ -8,7 +8,8 @@
 //!
 //! * a contact that would have to pull is let go, one that was left out and closes is taken in;
 //! * a vertex that sticks slides if friction would need more than Coulomb's cone allows, and then
-//!   friction acts along the impulse that held it;
+//!   friction acts along the impulse that held it. That alone is worth no other solve: to be held a
+//!   step too long takes energy, and the vertex slides in the next step;
 //! * a vertex that slides sticks if friction pushes it backwards;
 //! * a vertex that has slid and stuck in a step, and cannot stick, creeps: friction is a drag then,
 //!   as strong as Coulomb's law wants it at the speed that the last solve found. Vertices of one
@@ -170,21 +171,21 @@ pub(super) struct Revised {
     pub(super) wrong: Wrong,
 }
 
-/// Impulses in kg m/s by which a solve does what bodies cannot do, or leaves out what they do, if
-/// that is worth another solve.
+/// How wrong a solve is about what bodies do to a vertex, if that is worth another solve.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Wrong {
-    /// What is put right in the next step if nothing else is solved in this one, and gives the
-    /// cloth no energy meanwhile.
+    /// The impulse in kg m/s that is put right in the next step if nothing else is solved in this
+    /// one.
     pub(super) late: f64,
-    /// What may give it energy.
+    /// The work in J that bodies would do on the vertex and cannot do.
     pub(super) gains: f64,
 }
 
 impl Wrong {
-    /// The squares, each over the inertia of the vertex in kg: J.
-    pub(super) fn squares(self, inertia: f64) -> [f64; 2] {
-        [self.late, self.gains].map(|impulse| impulse * impulse / inertia)
+    /// Both in J for a vertex of such an inertia (kg): the square of the impulse over it, and the
+    /// work.
+    pub(super) fn energies(self, inertia: f64) -> [f64; 2] {
+        [self.late * self.late / inertia, self.gains]
     }
 }
 
@@ -393,6 +394,7 @@ impl BodyConstraint {
         if (pulls || !closing.contacts.is_empty()) && self.changes[0] < MOST_CHANGES {
             if pulls {
                 wrong.late = wrong.late.max(pull);
+                wrong.gains += self.work_of_pulls(&reaction, found.velocity);
             }
             wrong.late = wrong.late.max(found.mass * closing.lack);
             let stays = |contact: &&Contact| {
@@ -472,7 +474,7 @@ impl BodyConstraint {
                 constraint: None,
                 wrong: Wrong {
                     late: reaction.pull(),
-                    ..Wrong::default()
+                    gains: self.work_of_pulls(&reaction, found.velocity),
                 },
             };
         }
@@ -517,7 +519,8 @@ impl BodyConstraint {
                 Wrong::default()
             }
             Mode::Slides => {
-                if self.friction.dot(sliding) > 0.0 {
+                let pushed = self.friction.dot(sliding);
+                if pushed > 0.0 {
                     if speed <= SLOWEST_CREEP {
                         return Wrong::default();
                     }
@@ -527,7 +530,7 @@ impl BodyConstraint {
                         self.mode = Mode::Sticks;
                     }
                     return Wrong {
-                        gains: found.mass * speed / self.times,
+                        gains: pushed,
                         ..Wrong::default()
                     };
                 }
@@ -556,6 +559,14 @@ impl BodyConstraint {
                 Wrong::default()
             }
         }
+    }
+
+    /// The work in J, relative to the body, of pulls on a vertex that comes closer.
+    fn work_of_pulls(&self, reaction: &Reaction, velocity: DVec3) -> f64 {
+        let relative = velocity - self.body_velocity;
+        let normals = self.normals.iter().flatten().zip(reaction.pushes);
+        let works = normals.map(|(n, push)| push.min(0.0) * relative.dot(n.along).min(0.0));
+        works.sum()
     }
 
     /// Has friction act as a drag that reaches its limit at such a speed.
