@@ -273,8 +273,8 @@ fn faer(program: &Path, problem: &Problem<'_>) -> Result<Way, String> {
     })
 }
 
-/// Those of PETSc's ways that are asked for, or all if none is; and of those that failed, what they
-/// said.
+/// Solves with the preconditioners of PETSc that are asked for, or with all if none is. The second
+/// list has the messages of preconditioners that failed.
 fn petsc(
     problem: &Problem<'_>,
     goal: f64,

@@ -449,7 +449,7 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
     format!(
         "\n{phases}\n{balance}\n\
          State: {depth} in any frame, strain at most {strain:.2} %, crossing pairs in the last state: \
-         {crossings} of cloth and cloth, {pierced} of cloth and bodies\n{audit}\
+         {crossings} of cloth and cloth, {pierced} of cloth and bodies\n{certified}{audit}\
          Wrote {out}: run.json history.csv{frames}\n\
          {steps} steps of {vertices} vertices in {seconds:.1} s{resumed}\n{trace}",
         phases = summary.phases,
@@ -468,6 +468,7 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         resumed = (summary.resumed_from)
             .map(|step| format!(", the first {step} in an earlier run"))
             .unwrap_or_default(),
+        certified = (summary.certified.line()).map_or_else(String::new, |line| line + "\n"),
         audit = (summary.audit.as_ref()).map_or_else(String::new, |audit| format!("{audit}\n")),
         trace = (summary.trace.as_ref())
             .map(|trace| traced(trace, summary.unwritten.is_none()))

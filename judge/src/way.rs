@@ -118,7 +118,7 @@ fn separates(way: &Way, n: Position, from: f64, to: f64) -> bool {
             let (b, size_b) = along(n, way.end[p], way.end[q]);
             let error = 16.0 * UNIT * (size_a + size_b) + TINY;
             let apart = |t: f64| (1.0 - t) * a + t * b > error;
-            // What is no number separates nothing.
+            // A NaN separates nothing: every comparison with it is false.
             if !(apart(from) && apart(to)) {
                 return false;
             }
@@ -200,7 +200,7 @@ fn between_segments(first: [Position; 2], second: [Position; 2]) -> Position {
         (de * er - ee * dr) / determinant,
         (dd * er - de * dr) / determinant,
     );
-    // Of edges that are nearly parallel ends are as near as any other points.
+    // Where edges are nearly parallel, their ends are as near as any other points.
     let is_across = determinant > 1e-9 * dd * ee;
     if is_across && s > 0.0 && s < 1.0 && t > 0.0 && t < 1.0 {
         let normal = cross(d, e);
@@ -413,7 +413,7 @@ fn parts(x: f64) -> (i64, i32) {
         _ => (fraction | 1 << 52, exponent - 1075),
     };
     if mantissa == 0 {
-        // Of zero any power will do; this one makes no other number longer.
+        // Any power will do for zero; this one makes no other number longer.
         return (0, 971);
     }
     let zeros = mantissa.trailing_zeros();

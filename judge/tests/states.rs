@@ -6,7 +6,7 @@ use weft_judge::{Judge, Kind, Piece, Position, State, Surface, Way, What, meet, 
 /// A sheet of n by n vertices at a height, in a square of side 1.
 fn sheet(n: u32, height: f64, shift: f64) -> Vec<Position> {
     let at = |k: u32| f64::from(k) / f64::from(n - 1) + shift;
-    // Of two sheets no vertex is over an edge of the other.
+    // No vertex of one of two sheets is over an edge of the other.
     (0..n * n)
         .map(|v| [at(v / n), at(v % n) + 0.7 * shift, height])
         .collect()
@@ -126,7 +126,7 @@ fn what_is_marked_as_squeezed_is_excused_and_nothing_else() {
         squeezed.squeezed.push(marked);
         judge.judge(squeezed).unwrap();
         let verdict = judge.verdict();
-        // Of the neighbour's pairs only some are those of the vertex that is pushed.
+        // A marked neighbour excuses only some of the pairs of the vertex that is pushed.
         assert_eq!(verdict.is_clean(), clean, "{marked:?}: {verdict:?}");
         assert_eq!(verdict.excused > 0, marked.1 == 1);
     }

@@ -149,8 +149,8 @@ fn events_without_room_are_told() {
     assert!(text.contains("5.0 % (incomplete trace) |"), "{text}");
 }
 
-/// Of twenty steps as that of [`made::two_ranks`] only some find room on rank 1: figures are of
-/// those, and they are what is advised.
+/// The trace of rank 1 has room for only some of twenty steps like that of [`made::two_ranks`].
+/// Figures and advice are of the steps that are whole.
 #[test]
 fn figures_of_a_trace_that_ran_out_of_room_are_of_steps_that_are_whole() {
     let write = |steps: u32| {

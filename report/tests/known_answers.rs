@@ -600,8 +600,8 @@ fn nobody_is_blamed_without_cause() {
     assert_eq!(command(&findings), None);
 }
 
-/// Who has shared with nobody is told to take as many ranks as there are cores and patches for, or
-/// as many as one likes in virtual time.
+/// The report of a run on one rank advises as many ranks as there are cores and patches for, or as
+/// many as one likes in virtual time.
 #[test]
 fn one_rank_is_told_of_as_many_as_there_are_cores() {
     let (mut run, digest) = digest(&two_ranks()[..1]);

@@ -45,7 +45,7 @@ impl<'w> Judged<'w> {
         let old = world.tree().new_to_old();
         let corners = world.model().triangles().iter();
         let mut triangles: Vec<[u32; 3]> = corners.map(|t| t.map(|v| old[v as usize])).collect();
-        // Those of one cloth stand together, and so do their vertices.
+        // Triangles of one cloth stand together, and so do their vertices.
         triangles.sort_by_key(|corners| corners.iter().copied().min());
         let (mut bodies, mut outside) = (Vec::new(), Vec::new());
         let colliders = world.geometry().bodies.iter().zip(world.body_meshes());

@@ -216,7 +216,7 @@ impl fmt::Display for Outcome {
             let moves = ran.vertices * ran.steps.max(1);
             write!(
                 f,
-                "{} steps of {} vertices, {}: {} pairs were cut, {} displacements in {} steps \
+                "{} steps of {} vertices, {}: {} hits, {} displacements cut in {} steps \
                  ({:.3} % of all)\nstate hash {}",
                 ran.steps,
                 ran.vertices,

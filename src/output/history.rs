@@ -387,7 +387,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Reads the bytes of a history, if there is one. The error says why the run cannot go on with it.
+    /// Reads the bytes of a history, if there is one. The error says why the run cannot go on with
+    /// it.
     fn of(bytes: Option<&[u8]>, step: u64, mark: Option<&HistoryMark>) -> Result<Self, String> {
         let known = mark.map(|mark| mark.after);
         let Some(bytes) = bytes else {
@@ -582,7 +583,8 @@ mod tests {
         let first = row_of(1).trim_end().to_owned() + ",";
         assert_eq!(lines[..2], [HistoryRow::header().trim_end(), &first]);
         assert!(
-            lines[2].starts_with("2,") && lines[2].contains(",none,0.0,0,0,0,0.0,0,0,0,0,0.0,"),
+            lines[2].starts_with("2,")
+                && lines[2].contains(",none,0.0,0,0,0,0.0,0,0,0,0,0,0,0,0.0,"),
             "{text}"
         );
     }

@@ -86,7 +86,7 @@ pub(super) struct Unfolded {
     pub(super) area: f64,
     /// Of edges, in m.
     lengths: [f64; 3],
-    /// Of each edge the weights of its ends, of the corner opposite and of the one beyond; none at
+    /// For each edge the weights of its ends, of the corner opposite and of the one beyond; none at
     /// a border.
     weights: [Option<[f64; 4]>; 3],
     /// `q` of each edge, in axes of warp and weft, in m; zero at a border.

@@ -10,10 +10,9 @@ use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
-use weft_runtime::{ScopeOptions, ScopeReport, thread_time, wire};
+use weft_runtime::{ScopeOptions, thread_time, wire};
 
 use super::alike::{self, compare};
-use super::cuts::Cuts;
 use super::error::{RunError, malformed};
 use super::options::{Driver, RunOptions, VIRTUAL_STACK};
 use super::outputs::{Start, begin, conclude};
@@ -23,11 +22,11 @@ use super::recording::Recorder;
 use super::reports::{RankStep, Reports};
 use super::result::{Ended, RankTotals, RunSummary};
 use super::summary::STRAIN_SLACK;
-use super::timers::{OUTPUTS, OutputKind, Timers};
+use super::timers::{OutputKind, Timers};
 use super::tracing::Tracer;
 use super::writer::Writer;
 use crate::scene::Scene;
-use crate::step::{PHASES, SavedState, Simulation, Stops, World};
+use crate::step::{SavedState, Simulation, World};
 
 /// Simulates a scene from start to end.
 ///
@@ -208,20 +207,7 @@ fn rank_loop(
         })
         .transpose()?;
     let begin = comm.now();
-    let mut totals = RankTotals {
-        times: [Duration::ZERO; PHASES.len()],
-        outputs: [Duration::ZERO; OUTPUTS.len()],
-        scope: ScopeReport::default(),
-        early: Duration::ZERO,
-        waited: Duration::ZERO,
-        loop_time: Duration::ZERO,
-        cuts: Cuts::default(),
-        stops: Stops::default(),
-        stopped: None,
-        last: None,
-        trace: None,
-        unrecorded: None,
-    };
+    let mut totals = RankTotals::default();
     let pictures = scene.output.pictures.then(|| Pictures::new(world));
     let frame = |writer: &mut Option<Writer<'_>>,
                  simulation: &Simulation<'_>,
@@ -303,6 +289,7 @@ fn rank_loop(
         totals.scope.add(&report.scope);
         totals.early += report.early;
         totals.cuts.add(&report);
+        (totals.certified).add(&report.certified, &simulation, world);
         totals.stops.add(&report.stops);
         let strains = simulation.strains();
         reports.write(comm, writer.as_mut())?;
@@ -384,7 +371,7 @@ fn keep_after_failure(
     if let (Some(writer), Some(state)) = (writer, state) {
         writer.checkpoint(state)?;
     }
-    // Who returns ends the job: not before that is written.
+    // A rank that returns may end the job, so all wait until everything is written.
     Ok(comm.barrier()?)
 }
 

@@ -4,6 +4,7 @@
 //! All that decides the trajectory is below it, in [`crate::step`].
 
 mod alike;
+mod certified;
 mod cuts;
 mod driver;
 mod error;
@@ -27,6 +28,7 @@ mod waits;
 mod writer;
 
 pub use self::alike::{Differences, Given, compare};
+pub use self::certified::CertifiedTotals;
 pub use self::cuts::Cuts;
 pub use self::driver::{AgreedRun, run, run_rank};
 pub use self::error::RunError;

@@ -7,7 +7,7 @@ use weft_runtime::ScopeReport;
 
 use super::timers::OUTPUTS;
 use super::tracing::{TraceSummary, Traces};
-use super::{Audit, Cause, Cuts, RunOptions};
+use super::{Audit, Cause, CertifiedTotals, Cuts, RunOptions};
 use crate::diagnostics::{Balance, PhaseTable};
 use crate::output::{FrameAudit, HistoryMark, RankRecord, StateHash};
 use crate::step::{PHASES, Stops};
@@ -42,6 +42,8 @@ pub struct RunSummary {
     pub pierced: usize,
     /// The steps that were cut.
     pub cuts: Cuts,
+    /// The work of certification.
+    pub certified: CertifiedTotals,
     /// The reasons for which linear solves stopped.
     pub stops: Stops,
     /// Limits that the result breaks, each a sentence.
@@ -75,7 +77,7 @@ impl RunSummary {
 }
 
 /// The report of a rank about the whole run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct RankTotals {
     pub(super) times: [Duration; PHASES.len()],
     /// The times of work between steps.
@@ -87,6 +89,7 @@ pub(super) struct RankTotals {
     pub(super) waited: Duration,
     pub(super) loop_time: Duration,
     pub(super) cuts: Cuts,
+    pub(super) certified: CertifiedTotals,
     pub(super) stops: Stops,
     pub(super) stopped: Option<Cause>,
     pub(super) last: Option<Last>,

@@ -115,10 +115,12 @@ pub(super) fn summarise(
     let trace = ranks.iter().find_map(|r| r.trace.clone());
     // Every rank has seen the same.
     let cuts = ranks.first().map(|r| r.cuts.clone()).unwrap_or_default();
+    let certified = (ranks.first()).map_or_else(Default::default, |r| r.certified.clone());
     let mut warnings = world.scene().idle_keys();
     warnings.extend_from_slice(&start.warnings);
     warnings.extend(self::warnings(world, &last));
     warnings.extend(cuts.warnings());
+    warnings.extend(certified.warnings());
     let header = start
         .checkpoint
         .as_ref()
@@ -141,6 +143,7 @@ pub(super) fn summarise(
         ranks: rank_records(world, ranks, options.threads),
         frames: last.frames,
         cuts,
+        certified,
         stops: ranks.first().map(|r| r.stops).unwrap_or_default(),
         warnings,
         deepest: (!world.scene().bodies.is_empty()).then_some(last.deepest),
@@ -352,9 +355,7 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
 
 #[cfg(test)]
 mod tests {
-    use super::super::Cuts;
     use super::*;
-    use crate::step::Stops;
 
     /// Two workers, in tasks for 3 s and 1 s of a scope of 4 s, are at work for half of it; what
     /// was made ready before is work too.
@@ -372,12 +373,7 @@ mod tests {
             early: s(1),
             waited: s(3),
             loop_time: s(100),
-            cuts: Cuts::default(),
-            stops: Stops::default(),
-            stopped: None,
-            last: None,
-            trace: None,
-            unrecorded: None,
+            ..RankTotals::default()
         };
         assert_eq!(useful(&totals, 2), s(15 - 2 - 3));
         // Without waits all of it.

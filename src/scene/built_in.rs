@@ -72,7 +72,9 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes");
         let files: BTreeSet<String> = std::fs::read_dir(&folder)
             .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .map(|entry| entry.unwrap())
+            .filter(|entry| entry.file_type().unwrap().is_file())
+            .map(|entry| entry.file_name().into_string().unwrap())
             .collect();
         let names: BTreeSet<String> =
             (BUILT_IN.iter().map(|scene| format!("{}.toml", scene.name))).collect();

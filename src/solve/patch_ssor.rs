@@ -1,9 +1,7 @@
 //! Symmetric Gauss-Seidel within each patch, the stronger of the local preconditioners.
 //!
-//! Of the rows of a patch only the columns in the same patch are taken, as if patches did not
-//! touch. One sweep goes forward over the rows and one backward, with the filtered inverse blocks P
-//! of
-//! [`BlockJacobi`]:
+//! Only the columns of a patch are taken in its rows, as if patches did not touch. One sweep goes
+//! forward over the rows and one backward, with the filtered inverse blocks P of [`BlockJacobi`]:
 //!
 //! ```text
 //! yᵢ = Pᵢ (rᵢ − Σ_{j<i} Aᵢⱼ yⱼ)

@@ -178,9 +178,8 @@ impl Preconditioner {
             .map_or(Ok(()), |coarse| coarse.finish_factor(comm))
     }
 
-    /// Of the coarse level, if there is one: blocks of its matrix, and how long what every rank
-    /// does for itself takes, see
-    /// [`CoarseSpace::time`].
+    /// Measures the coarse level, if there is one: the number of blocks of its matrix, and the times
+    /// that every rank's own work takes, see [`CoarseSpace::time`].
     pub(super) fn time_coarse(
         &mut self,
         clock: &dyn Fn() -> Duration,
@@ -241,9 +240,9 @@ impl Preconditioner {
         system.filter.project(u);
     }
 
-    /// What is to travel with the scalar products, for a projected product w or residual; rounded
-    /// to f32, if `short`. The groups' part of the vector's product with M of itself is `told` of
-    /// every patch.
+    /// Restricts a projected product w or residual to the values that travel with the scalar
+    /// products, rounded to f32 if `short`. `told` hears for every patch the groups' part of the
+    /// vector's product with M of itself.
     pub(super) fn restrict<T>(
         &mut self,
         vector: &[DVec3],

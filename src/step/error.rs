@@ -149,7 +149,7 @@ pub enum StepError {
         gain: f64,
     },
     /// A state to go on from that is not of this scene.
-    #[error("the state to go on from is not of {vertices} vertices, as this scene is")]
+    #[error("the state to go on from is not of {vertices} vertices and the scene's bodies")]
     OtherState {
         /// Vertices of the scene.
         vertices: usize,
@@ -177,8 +177,8 @@ pub enum StepError {
         /// Whether elasticity is explicit, which bounds the step.
         explicit: bool,
     },
-    /// Cloth would have crossed something, and impulses alone could not keep it from that. Only where
-    /// steps are halved.
+    /// Cloth would have crossed something, and impulses alone could not keep it from that. Only
+    /// where steps are halved.
     #[error(
         "step {step}: cloth at {at} would cross something, and impulses do not keep it from that"
     )]

@@ -170,8 +170,8 @@ impl<'w> Simulation<'w> {
         })
     }
 
-    /// Vertices in the order of the scene's own, each with the number of a body that lets it through
-    /// because there was no room; ascending, and the same on every rank.
+    /// Vertices in the order of the scene's own, each with the number of a body that lets it
+    /// through because there was no room; ascending, and the same on every rank.
     #[must_use]
     pub fn squeezed(&self) -> Vec<[u32; 2]> {
         let suspended = self.certification.iter().flat_map(Certification::suspended);

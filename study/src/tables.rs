@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::stats::Summary;
 use crate::sweep::{Measured, Results};
 
-/// What is told of a phase, or of whole steps, at one point of the plan; means over its
+/// A row of a table: a phase, or whole steps, at one point of the plan, with means over its
 /// repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {

@@ -39,7 +39,7 @@ fn what_crosses_is_refused_and_what_is_certified_is_accepted() {
         (&true.into(), &true.into())
     );
     assert_eq!(told["verdict"]["states"], 9);
-    assert!(told["run"]["cut"].as_u64().unwrap() > 0, "{told}");
+    assert!(told["run"]["hits"].as_u64().unwrap() > 0, "{told}");
     let refused = place.weft("certify clash.toml --set contact.certify=false --keep states");
     assert_eq!(refused.status.code(), Some(7));
     let text = String::from_utf8(refused.stdout).unwrap();

@@ -131,8 +131,8 @@ fn steps(checked: &Checked, rank: u64) -> Vec<Vec<String>> {
 }
 
 const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];
-/// Of several ranks: the next system is assembled while the state travels, and of the step's own it
-/// is agreed that nothing collapsed.
+/// The phases on several ranks: the next system is assembled while the state travels, and ranks
+/// agree beforehand that nothing has collapsed in the step's own.
 const PHASES_OF_SEVERAL: [&str; 6] = [
     "collide", "assemble", "solve", "respond", "assemble", "share",
 ];

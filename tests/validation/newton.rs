@@ -127,9 +127,9 @@ fn worst(steps: &[[State; 2]]) -> f64 {
     off.fold(0.0, f64::max)
 }
 
-/// Of steps of a clamped sheet, each begun at rest: the largest residual of `M u = h (f(x + h u) −
-/// d M u + M g)` as a share of what it is for u = 0, or of gravity's if that is larger. It is
-/// measured by `√Σ |r|²/m` over free vertices.
+/// The largest residual of `M u = h (f(x + h u) − d M u + M g)` in steps of a clamped sheet, each
+/// begun at rest. It is a share of the residual for u = 0, or of gravity's if that is larger, and
+/// is measured by `√Σ |r|²/m` over free vertices.
 fn residuals(newton: &str) -> f64 {
     let cloth = "grid = { size = 0.3, vertices = 10 }\npins = [{ min = [-1, -1, -1], max = [-0.1499, 1, 1] }]";
     let material = format!(

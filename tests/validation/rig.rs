@@ -175,7 +175,7 @@ pub fn herringbone(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
     grid(size, cells.map(|n| n + 1), centre, DVec3::ZERO).unwrap()
 }
 
-/// The same with diagonals that alternate along columns too: four triangles meet at every other
+/// A grid whose diagonals alternate along rows and columns: four triangles meet at every other
 /// vertex, eight at the rest.
 pub fn checkerboard(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
     let mut mesh = parallel(size, cells);

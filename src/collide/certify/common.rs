@@ -33,7 +33,7 @@ pub(super) fn components(step: &Truncate<'_>) -> Components {
     let mut sets = DisjointSets::of_triangles(step.surface.triangles(), count);
     // Whether a vertex is of a component that has met a body.
     let mut grounded: Vec<bool> = (0..count as u32).map(|v| v >= step.movable).collect();
-    let moving: Vec<&Mover> = step.movers.iter().filter(|m| moves(m)).collect();
+    let moving: Vec<&Mover> = step.movers.iter().filter(moves).collect();
     loop {
         let least: Vec<u32> = (0..count as u32).map(|v| sets.least(v)).collect();
         for (v, &set) in least.iter().enumerate() {

@@ -16,9 +16,10 @@
 
 use glam::DVec3;
 
+use super::meeting::{Meeting, Pair};
 use super::plane::{self, Kind, Motion};
 use super::search::{Features, features};
-use super::truncate::{Meeting, Pair, Truncate};
+use super::truncate::Truncate;
 use crate::collide::narrow::ccd::{Answer, Separation, edge_edge, vertex_face};
 use crate::collide::narrow::closest::{on_segments, on_triangle};
 

@@ -1,30 +1,48 @@
-//! Truncation: the last stage of a certified step, which needs no iteration to converge and cannot
-//! fail.
+//! Certified steps: which displacements cross nothing, and what becomes of those that would.
 //!
 //! In: positions where nothing crosses (a *checked state*), the positions that a step would take
-//! them to, and the pairs of features whose displacements could not be certified. Out: for each
-//! vertex the share of its displacement that it may go, which is 1 nearly everywhere, so that
-//! nothing crosses at the end nor on the straight lines there.
+//! them to, and bodies with their motion. Three parts follow each other:
+//!
+//! | file | does |
+//! |---|---|
+//! | `search` | tests pairs, and finds the *hits*, which could not be certified |
+//! | `respond`, `impulses`, `zones` | resolves hits by changes that keep momentum |
+//! | `truncate`, with `plane`, `solids` and `common` | cuts what is left: it cannot fail |
+//!
+//! `bodies` has the triangles of bodies beside those of cloth, and their poses.
+//!
+//! # Truncation
+//!
+//! For each vertex it finds a *base*, a displacement that it goes in any case, and the share of
+//! what is left that it may go, which is 1 nearly everywhere. The base is what a component has in
+//! common, zero near bodies, or the displacement of the body that carries the vertex.
 //!
 //! **Theorem.** Let no two features that share no vertex cross at the start, let the displacements
 //! of all pairs except the hits be free of crossings while all vertices go at one common rate, and
 //! let [`Truncate::run`] return shares t. Then no pair crosses on the straight displacements from
-//! `start[v]` to [`Truncated::end`], except pairs named in [`Truncated::squeezed`], which have
-//! vertices that cannot be stopped: pairs whose shares are all 1 while their vertices go at one
-//! common rate, and the others whatever each vertex's rate.
+//! `start[v]` to [`Truncated::end`], except pairs of a body with a vertex that is suspended from it
+//! or named with it in [`Truncated::squeezed`]: pairs whose shares are all 1 while their vertices
+//! go at one common rate, and the others whatever each vertex's rate, unless one body carries them.
 //!
 //! *Proof.* A pair all of whose shares are 1 goes where it would have gone: it is certified by
-//! assumption unless it is a hit. Hits, and pairs with a cut vertex whose volumes around their
-//! displacements meet, leave the rounds of [`Truncate::run`] only if one plane has the two
-//! features on its sides at the start and at the end, by more than rounding. A half space is
-//! convex, so each vertex's straight displacement lies in it, and so do faces and edges, which are
-//! hulls of their vertices. Pairs whose volumes do not meet are separated by a face of the
-//! volumes. Shares only ever fall, the plane of a pair depends on the start and on the whole
-//! displacements alone, and a pair whose plane has cut its vertices is certified by it from then
-//! on: so the rounds end.
+//! assumption unless it is a hit. Hits, and pairs with a changed vertex whose volumes around their
+//! displacements meet, leave the rounds of [`Truncate::run`] in one of three ways. Either one plane
+//! has the two features on its sides at the start and at the end, by more than rounding. A half
+//! space is convex, so each vertex's straight displacement lies in it, and so do faces and edges,
+//! which are hulls of their vertices; the plane may move evenly with what the pair has in common.
+//! Or all shares are 0 and one body carries all vertices, or belongs to the pair: then all move by
+//! one affine map x + s (M x − x), with a determinant above 0 for turns of less than half a turn,
+//! and do not cross. Or the pair is one of a body and a vertex that is suspended from it. Pairs
+//! whose volumes do not meet are separated by a face of the volumes.
 //!
-//! The shares do not depend on the order in which pairs are looked at: each round judges the ends
-//! that the round before left, and a share is the minimum of those that planes allow.
+//! The rounds end. A body that carries a vertex is replaced only by one of a lower number, or given
+//! up when the vertex is suspended from it, and suspensions last. Between such changes shares only
+//! fall, the plane of a pair depends on the start, the bases and the whole displacements alone, and
+//! a pair whose plane has cut its vertices is certified by it from then on.
+//!
+//! The result does not depend on the order in which pairs are looked at: each round judges the ends
+//! that the round before left, a share is the minimum of those that planes allow, and remedies are
+//! taken in order.
 //!
 //! Features that have come as close as `least` may part and slide, but not approach: dividing the
 //! *room* beyond `least` rather than the gap itself keeps cloth from locking at distances of
@@ -36,6 +54,8 @@
 pub mod bodies;
 mod common;
 mod impulses;
+mod meeting;
+mod near_pairs;
 pub mod plane;
 mod respond;
 mod search;
@@ -44,10 +64,11 @@ mod truncate;
 mod zones;
 
 pub use bodies::{Form, Mover, Scenery};
+pub use meeting::{Meeting, Pair, Squeezed};
 pub use plane::{Kind, Plane};
 pub use respond::{Responded, respond};
 pub use search::{Hits, exceeders, is_certified, is_crossing};
-pub use truncate::{Meeting, Pair, Squeezed, Truncate, Truncated};
+pub use truncate::{Truncate, Truncated};
 
 #[cfg(test)]
 mod tests;

@@ -20,8 +20,10 @@ use std::collections::BTreeMap;
 use glam::DVec3;
 
 use super::impulses::{self, Row};
-use super::search::Hits;
-use super::truncate::{Meeting, Round, Truncate};
+use super::meeting::Meeting;
+use super::near_pairs::Round;
+use super::search::{Hits, margin_of};
+use super::truncate::Truncate;
 use super::zones;
 use crate::disjoint_sets::DisjointSets;
 
@@ -40,7 +42,7 @@ const TOLERANCE: f64 = 1e-3;
 pub struct Responded {
     /// Where each vertex would go now, in m.
     pub goal: Vec<DVec3>,
-    /// What is still not certified.
+    /// The meetings that are still not certified.
     pub left: Vec<Meeting>,
     /// The rounds of all stages.
     pub rounds: u32,
@@ -158,12 +160,13 @@ fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress) {
         progress.responded.zones = zones.len() as u32;
         let mut moved = vec![false; step.start.len()];
         for zone in zones.values() {
+            // A zone that has not one motion goes back to where it would have gone: that is a move,
+            // too, if it was part of smaller zones before.
             for &v in zone {
                 progress.responded.goal[v as usize] = before[v as usize];
+                moved[v as usize] = true;
             }
-            if zones::move_as_one(step, zone, &mut progress.responded.goal) {
-                zone.iter().for_each(|&v| moved[v as usize] = true);
-            }
+            zones::move_as_one(step, zone, &mut progress.responded.goal);
         }
         progress.test_again(step, &moved);
     }
@@ -178,8 +181,9 @@ impl Progress {
             ..*step
         };
         let mut hits = Hits::default();
+        let margin = margin_of(&step);
         for meeting in &self.responded.left {
-            hits.test(&step, *meeting);
+            hits.test(&step, *meeting, margin);
         }
         step.refit(step.goal, moved, &mut self.round);
         hits.add_of(&step, moved, &mut self.round);

@@ -10,17 +10,20 @@ use std::collections::BTreeSet;
 use glam::DVec3;
 
 use super::bodies::{Form, Scenery};
+use super::meeting::{Meeting, Pair};
+use super::near_pairs::Round;
 use super::plane::{self, Kind, Motion};
-use super::truncate::{Meeting, Pair, Round, Truncate};
+use super::truncate::Truncate;
 use crate::collide::narrow::ccd::{
     self, Answer, EdgeEdge, Separation, VertexFace, edge_edge, vertex_face,
 };
+use crate::collide::narrow::closest::{on_segments, on_triangle};
 use crate::collide::query::findings::Candidate;
 
 /// The outcome of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hits {
-    /// What is not certified, in no order that matters; some may be there twice.
+    /// The meetings that are not certified, in no order that matters; some may be there twice.
     pub meetings: Vec<Meeting>,
     /// The number of tests that were made.
     pub tests: u64,
@@ -35,6 +38,58 @@ pub fn is_certified(kind: Kind, displacements: &Motion, least: f64) -> bool {
         plane::keeps_apart(kind, &at_start, &seen, least)
             || at_start.gap > least && stays_apart(kind, displacements, least)
     })
+}
+
+/// Whether the plane between the closest points at the start certifies a pair: the first test of
+/// [`is_certified`], with a margin that serves for all pairs.
+#[inline]
+fn is_surely_certified(kind: Kind, displacements: &Motion, least: f64, margin: f64) -> bool {
+    let Motion { start, end } = displacements;
+    let [a, b, c] = [0, 1, 2].map(|k| start[k] - start[3]);
+    let normal = match kind {
+        Kind::VertexFace => {
+            let [u, v, _] = on_triangle(a, b, c, DVec3::ZERO);
+            a - (b * u + c * v)
+        }
+        Kind::EdgeEdge => {
+            let (s, t) = on_segments(a, b, c, DVec3::ZERO);
+            a.lerp(b, s) - c * (1.0 - t)
+        }
+    };
+    // Heights are in units of the normal vector's length.
+    let length = normal.length();
+    let at_start = [normal.dot(a), normal.dot(b), normal.dot(c), 0.0];
+    let at_end = end.map(|x| normal.dot(x - end[3]));
+    let gap = |heights: &[f64; 4]| {
+        let (low, high) = plane::sides(kind, heights);
+        low - high
+    };
+    let (gap, gap_at_end) = (gap(&at_start) / length, gap(&at_end) / length);
+    // No comparison holds of what is no number.
+    gap > margin && gap > 0.5 * length && gap_at_end >= plane::needed(gap, least, margin)
+}
+
+/// Whether the plane of a body's triangle keeps all of it apart from a triangle of cloth.
+#[inline]
+fn is_above(step: &Truncate<'_>, cloth: [u32; 3], of_body: [u32; 3], margin: f64) -> bool {
+    let at = |x: &[DVec3], t: [u32; 3]| t.map(|v| x[v as usize]);
+    let (start, end) = (at(step.start, of_body), at(step.goal, of_body));
+    let normal = (start[1] - start[0]).cross(start[2] - start[0]);
+    let length = normal.length();
+    let gap = |x: &[DVec3], of_body: &[DVec3; 3]| {
+        let heights = |t: &[DVec3; 3]| t.map(|p| normal.dot(p - of_body[0]));
+        let (cloth, body) = (heights(&at(x, cloth)), heights(of_body));
+        let low = cloth[0].min(cloth[1]).min(cloth[2]);
+        (low - body[0].max(body[1]).max(body[2])) / length
+    };
+    let gap_at_start = gap(step.start, &start);
+    gap_at_start > margin && gap(step.goal, &end) >= plane::needed(gap_at_start, step.least, margin)
+}
+
+/// The rounding of heights of all points of a step, in m.
+pub(super) fn margin_of(step: &Truncate<'_>) -> f64 {
+    let all = step.start.iter().chain(step.goal);
+    plane::margin(all.map(|x| x.abs().max_element()).fold(0.0, f64::max))
 }
 
 /// Whether continuous collision detection shows that a pair keeps a distance.
@@ -81,6 +136,7 @@ impl Hits {
         scenery: &Scenery,
         candidates: &[Candidate],
     ) {
+        let margin = margin_of(step);
         // Cloth comes first among triangles, and so among edges.
         let (triangles, edges) = (step.surface.triangles(), step.surface.edges());
         for candidate in candidates {
@@ -88,29 +144,29 @@ impl Hits {
             match kind {
                 Candidate::VERTEX_FACE => {
                     let [p, q, r] = triangles[b as usize];
-                    self.test_features(step, Pair::vertex_face(a, [p, q, r]));
+                    self.test_features(step, Pair::vertex_face(a, [p, q, r]), margin);
                 }
                 Candidate::EDGES => {
                     let pair = Pair::edges(edges[a as usize], edges[b as usize]);
-                    self.test_features(step, pair);
+                    self.test_features(step, pair, margin);
                 }
                 Candidate::TRIANGLES => {
                     let of_body = scenery.triangles_of(body).start + b;
-                    step.features_of(a, of_body, |pair| self.test_features(step, pair));
+                    self.test_triangles(step, [a, of_body], margin);
                 }
                 _ => match step.movers[body as usize].form {
                     Form::Triangles => {
                         for t in scenery.triangles_of(body) {
-                            step.features_of(a, t, |pair| self.test_features(step, pair));
+                            self.test_triangles(step, [a, t], margin);
                         }
                     }
                     Form::Round { .. } => {
                         let face = triangles[a as usize];
-                        self.test(step, Meeting::Round { face, body });
+                        self.test(step, Meeting::Round { face, body }, margin);
                     }
                     Form::Plane { .. } => {
                         for vertex in step.surface.owned_vertices(a) {
-                            self.test(step, Meeting::Plane { vertex, body });
+                            self.test(step, Meeting::Plane { vertex, body }, margin);
                         }
                     }
                 },
@@ -127,32 +183,44 @@ impl Hits {
 
     /// Tests all that some vertices may cross, in a tree that is up to date.
     pub(super) fn add_of(&mut self, step: &Truncate<'_>, vertices: &[bool], round: &mut Round) {
+        let margin = margin_of(step);
         step.search(step.goal, vertices, round, |pair| {
-            self.test_features(step, pair);
+            self.test_features(step, pair, margin);
         });
         step.search_solids(step.goal, None, vertices, |meeting| {
-            self.test(step, meeting);
+            self.test(step, meeting, margin);
         });
     }
 
+    /// Tests the features of a triangle of cloth and one of a body.
+    fn test_triangles(&mut self, step: &Truncate<'_>, [s, t]: [u32; 2], margin: f64) {
+        let triangles = step.surface.triangles();
+        self.tests += 1;
+        if !is_above(step, triangles[s as usize], triangles[t as usize], margin) {
+            step.features_of(s, t, |pair| self.test_features(step, pair, margin));
+        }
+    }
+
     #[inline]
-    fn test_features(&mut self, step: &Truncate<'_>, pair: Pair) {
+    fn test_features(&mut self, step: &Truncate<'_>, pair: Pair, margin: f64) {
         let at = pair.vertices.map(|v| v as usize);
         let displacements = Motion {
             start: at.map(|v| step.start[v]),
             end: at.map(|v| step.goal[v]),
         };
         self.tests += 1;
-        if !is_certified(pair.kind, &displacements, step.least) {
+        if !is_surely_certified(pair.kind, &displacements, step.least, margin)
+            && !is_certified(pair.kind, &displacements, step.least)
+        {
             self.note(step, Meeting::Features(pair));
         }
     }
 
-    pub(super) fn test(&mut self, step: &Truncate<'_>, meeting: Meeting) {
+    pub(super) fn test(&mut self, step: &Truncate<'_>, meeting: Meeting, margin: f64) {
         self.tests += 1;
         let end = |v: u32| step.goal[v as usize];
         let is_certified = match meeting {
-            Meeting::Features(pair) => return self.test_features(step, pair),
+            Meeting::Features(pair) => return self.test_features(step, pair, margin),
             Meeting::Round { face, body } => {
                 let seen = step.seen_by_round(face, body, face.map(end));
                 seen.is_some_and(|seen| seen.is_apart(step.least))
@@ -182,8 +250,8 @@ impl Hits {
 pub fn exceeders(goal: &[DVec3], foreseen: impl Fn(usize) -> DVec3, allowance: f64) -> Vec<u32> {
     let beyond = |&v: &usize| {
         let way = goal[v] - foreseen(v);
-        // What is no number exceeds any allowance.
-        !(way.length_squared() <= allowance * allowance)
+        let square = way.length_squared();
+        square > allowance * allowance || square.is_nan()
     };
     (0..goal.len()).filter(beyond).map(|v| v as u32).collect()
 }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use glam::DVec3;
 use proptest::prelude::*;
 
+use super::near_pairs::Round;
 use super::plane::{self, Advance, Motion, separating};
-use super::truncate::Round;
 use super::*;
 use crate::collide::BodyMotion;
 use crate::collide::audit::crossings;

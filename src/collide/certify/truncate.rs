@@ -5,72 +5,14 @@ use std::collections::BTreeSet;
 
 use glam::DVec3;
 
-use super::bodies::{Form, Mover};
+use super::bodies::Mover;
 use super::common::{self, Components};
-use super::plane::{self, Advance, Kind, Limits, Motion};
+use super::meeting::{Meeting, Pair, Squeezed};
+use super::near_pairs::Round;
+use super::plane::{self, Advance, Limits, Motion};
 use super::solids::{FaceAndRound, VertexAndPlane};
-use crate::collide::bvh::kdop::Kdop18;
-use crate::collide::bvh::tree::{Bvh, Node};
+use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
-
-/// A pair of features that share no vertex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Pair {
-    /// A vertex and a face, or two edges.
-    pub kind: Kind,
-    /// The vertices of the first feature, then of the second.
-    pub vertices: [u32; 4],
-}
-
-impl Pair {
-    /// A vertex and a face.
-    pub(super) fn vertex_face(vertex: u32, [a, b, c]: [u32; 3]) -> Self {
-        Self {
-            kind: Kind::VertexFace,
-            vertices: [vertex, a, b, c],
-        }
-    }
-
-    /// Two edges.
-    pub(super) fn edges([a, b]: [u32; 2], [c, d]: [u32; 2]) -> Self {
-        Self {
-            kind: Kind::EdgeEdge,
-            vertices: [a, b, c, d],
-        }
-    }
-}
-
-/// What may cross: two features, or a face or a vertex of cloth and a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Meeting {
-    /// Two features of triangles.
-    Features(Pair),
-    /// A face of cloth and a ball or a capsule.
-    Round {
-        /// The corners of the face.
-        face: [u32; 3],
-        /// The number of the body.
-        body: u32,
-    },
-    /// A vertex of cloth and a half space.
-    Plane {
-        /// The vertex.
-        vertex: u32,
-        /// The number of the body.
-        body: u32,
-    },
-}
-
-/// A vertex that a body left no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Squeezed {
-    /// The vertex.
-    pub vertex: u32,
-    /// The body that it lets through.
-    pub body: u32,
-    /// The body that leaves no room on the other side; `None` if cloth does that cannot give way.
-    pub against: Option<u32>,
-}
 
 /// A step that is to be truncated.
 #[derive(Clone, Copy, Debug)]
@@ -145,18 +87,6 @@ impl Truncated {
             start + base
         }
     }
-}
-
-/// A round's view of the tree.
-#[derive(Default)]
-pub(super) struct Round {
-    /// Volumes around the displacements of what is below each node.
-    volumes: Vec<Kdop18>,
-    /// Whether a vertex below a node was cut in the round before.
-    changed: Vec<bool>,
-    /// Whether all vertices below a node cannot be stopped.
-    fixed: Vec<bool>,
-    stack: Vec<(u32, u32)>,
 }
 
 /// What truncation does to a vertex whose pair has no room; in the order in which it is done.
@@ -266,8 +196,8 @@ impl Truncate<'_> {
     }
 
     /// The displacement for each vertex of cloth by which cuts have fallen short on the mean of its
-    /// component, by mass; zero for components that bodies or pins have a part in, which take up the
-    /// difference.
+    /// component, by mass; zero for components that bodies or pins have a part in, which take up
+    /// the difference.
     fn restored(&self, found: &Truncated, components: &Components) -> Vec<DVec3> {
         let cloth = 0..self.movable as usize;
         let mut sums = vec![(0.0, DVec3::ZERO, true); self.movable as usize];
@@ -427,26 +357,6 @@ impl Truncate<'_> {
         VertexAndPlane::new(&self.movers[body as usize], [start, end])
     }
 
-    /// Whether volumes around displacements to the goals meet, half of the gap wider.
-    pub(super) fn may_meet(&self, meeting: &Meeting) -> bool {
-        match meeting {
-            Meeting::Features(pair) => {
-                let (first, second) = pair.vertices.split_at(pair.kind.first());
-                let around = |vertices: &[u32]| self.around(vertices, self.goal);
-                around(first).overlaps(&around(second))
-            }
-            Meeting::Round { face, body } => {
-                let segment = self.movers[*body as usize].segment();
-                segment.is_some_and(|(segment, radius)| {
-                    let radius = radius + 0.5 * self.least;
-                    let around = Kdop18::around(segment.as_flattened(), radius);
-                    self.around(face, self.goal).overlaps(&around)
-                })
-            }
-            Meeting::Plane { .. } => true,
-        }
-    }
-
     /// Whether the body of a meeting lets a vertex of it through.
     pub(super) fn is_suspended(&self, meeting: &Meeting) -> bool {
         let any = |vertices: &[u32], body: u32| {
@@ -558,7 +468,7 @@ impl Truncate<'_> {
     /// Whether all vertices go along with one body, or with what is common to all: then they do not
     /// cross, whatever the body does.
     fn goes_with_one(&self, cloth: &Cloth, body: Option<u32>, progress: &Progress) -> bool {
-        let first = body.or(progress.carrier[cloth.vertices()[0] as usize]);
+        let first = body.or_else(|| progress.carrier[cloth.vertices()[0] as usize]);
         let stays = |&v: &u32| {
             progress.found.kept[v as usize] == 0.0 && progress.carrier[v as usize] == first
         };
@@ -667,184 +577,6 @@ impl Truncate<'_> {
             against,
         });
         progress.remedies.extend(squeezed.map(Remedy::Suspend));
-    }
-
-    /// Finds the meetings of changed vertices with bodies that have no triangles, for vertices that
-    /// end at these places, in m, beyond the displacement that is common to all.
-    pub(super) fn search_solids(
-        &self,
-        ends: &[DVec3],
-        common: Option<&[DVec3]>,
-        changed: &[bool],
-        mut f: impl FnMut(Meeting),
-    ) {
-        let beyond = |at: usize| common.map_or(DVec3::ZERO, |common| common[at]);
-        for (body, mover) in (0..).zip(self.movers) {
-            match mover.form {
-                Form::Triangles => {}
-                Form::Plane { .. } => {
-                    let vertices = (0..self.movable).filter(|&v| changed[v as usize]);
-                    vertices.for_each(|vertex| f(Meeting::Plane { vertex, body }));
-                }
-                Form::Round { .. } => {
-                    let Some((segment, radius)) = mover.segment() else {
-                        continue;
-                    };
-                    let around = Kdop18::around(segment.as_flattened(), radius + self.least);
-                    for &face in self.surface.triangles() {
-                        let is_cloth = face.iter().all(|&v| v < self.movable);
-                        if is_cloth && face.iter().any(|&v| changed[v as usize]) {
-                            let mut points = [DVec3::ZERO; 6];
-                            for (room, &v) in points.chunks_exact_mut(2).zip(&face) {
-                                let at = v as usize;
-                                room.copy_from_slice(&[self.start[at], ends[at] + beyond(at)]);
-                            }
-                            if Kdop18::around(&points, 0.0).overlaps(&around) {
-                                f(Meeting::Round { face, body });
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn corners(&self, triangle: u32) -> [u32; 3] {
-        self.surface.triangles()[triangle as usize]
-    }
-
-    /// Brings the volumes up to date: all in the first round, and then those that shrink.
-    pub(super) fn refit(&self, ends: &[DVec3], changed: &[bool], round: &mut Round) {
-        let Round {
-            volumes,
-            changed: below,
-            fixed,
-            ..
-        } = round;
-        let nodes = self.tree.len();
-        let first = volumes.is_empty();
-        volumes.resize(nodes, Kdop18::EMPTY);
-        below.resize(nodes, false);
-        fixed.resize(nodes, false);
-        for node in (0..nodes).rev() {
-            match self.tree.node(node as u32) {
-                Node::Inner(child) => {
-                    let child = child as usize;
-                    below[node] = below[child] | below[child + 1];
-                    fixed[node] = fixed[child] & fixed[child + 1];
-                    if first || below[node] {
-                        volumes[node] = volumes[child].union(&volumes[child + 1]);
-                    }
-                }
-                Node::Leaf(triangle) => {
-                    let corners = self.corners(triangle);
-                    below[node] = corners.iter().any(|&v| changed[v as usize]);
-                    fixed[node] = corners.iter().all(|&v| v >= self.movable);
-                    if first || below[node] {
-                        volumes[node] = self.around(&corners, ends);
-                    }
-                }
-            }
-        }
-    }
-
-    /// A volume around the displacements of vertices: half of the gap wider, so that pairs outside
-    /// each other's keep the gap.
-    pub(super) fn around(&self, vertices: &[u32], ends: &[DVec3]) -> Kdop18 {
-        let mut points = [DVec3::ZERO; 6];
-        for (room, &v) in points.chunks_exact_mut(2).zip(vertices) {
-            room.copy_from_slice(&[self.start[v as usize], ends[v as usize]]);
-        }
-        Kdop18::around(&points[..2 * vertices.len()], 0.5 * self.least)
-    }
-
-    /// Finds the pairs with a changed vertex whose volumes meet, each once.
-    pub(super) fn search(
-        &self,
-        ends: &[DVec3],
-        changed: &[bool],
-        round: &mut Round,
-        mut f: impl FnMut(Pair),
-    ) {
-        let Round {
-            volumes,
-            changed: below,
-            fixed,
-            stack,
-        } = round;
-        stack.clear();
-        stack.extend((!self.tree.is_empty()).then_some((0, 0)));
-        while let Some((a, b)) = stack.pop() {
-            let (i, j) = (a as usize, b as usize);
-            if !(below[i] | below[j])
-                || fixed[i] & fixed[j]
-                || a != b && !volumes[i].overlaps(&volumes[j])
-            {
-                continue;
-            }
-            match (self.tree.node(a), self.tree.node(b)) {
-                (Node::Inner(first), _) if a == b => {
-                    stack.extend([(first, first), (first + 1, first + 1), (first, first + 1)]);
-                }
-                (Node::Inner(first), Node::Inner(second)) => {
-                    let pairs = [(0, 0), (0, 1), (1, 0), (1, 1)];
-                    stack.extend(pairs.map(|(i, j)| (first + i, second + j)));
-                }
-                (Node::Inner(first), Node::Leaf(_)) => stack.extend([(first, b), (first + 1, b)]),
-                (Node::Leaf(_), Node::Inner(second)) => {
-                    stack.extend([(a, second), (a, second + 1)])
-                }
-                (Node::Leaf(s), Node::Leaf(t)) => self.pairs_of(s, t, ends, changed, &mut f),
-            }
-        }
-    }
-
-    /// Finds the pairs of features of two triangles that these own, have a changed vertex, and
-    /// whose volumes meet.
-    fn pairs_of(&self, s: u32, t: u32, ends: &[DVec3], changed: &[bool], f: &mut impl FnMut(Pair)) {
-        self.features_of(s, t, |pair| {
-            let (first, second) = pair.vertices.split_at(pair.kind.first());
-            let any_changed = pair.vertices.iter().any(|&v| changed[v as usize]);
-            if any_changed
-                && self
-                    .around(first, ends)
-                    .overlaps(&self.around(second, ends))
-            {
-                f(pair);
-            }
-        });
-    }
-
-    /// Finds the pairs of features of two triangles that these own, that share no vertex, and that
-    /// are to be kept apart.
-    pub(super) fn features_of(&self, s: u32, t: u32, mut f: impl FnMut(Pair)) {
-        let mut consider = |kind: Kind, vertices: [u32; 4]| {
-            let (first, second) = vertices.split_at(kind.first());
-            let fixed = vertices.iter().filter(|&&v| v >= self.movable).count();
-            let of_interest = fixed < 4 && (fixed > 0 || self.self_collision);
-            let shared = first.iter().any(|v| second.contains(v));
-            if of_interest && !shared {
-                f(Pair { kind, vertices });
-            }
-        };
-        for (owner, face) in [(s, t), (t, s)] {
-            let [a, b, c] = self.corners(face);
-            for v in self.surface.owned_vertices(owner) {
-                consider(Kind::VertexFace, [v, a, b, c]);
-            }
-            if s == t {
-                break;
-            }
-        }
-        if s != t {
-            for e in self.surface.owned_edges(s) {
-                let [a, b] = self.surface.edges()[e as usize];
-                for e in self.surface.owned_edges(t) {
-                    let [c, d] = self.surface.edges()[e as usize];
-                    consider(Kind::EdgeEdge, [a, b, c, d]);
-                }
-            }
-        }
     }
 }
 

@@ -23,8 +23,8 @@ const FLAT: f64 = 1e-12;
 /// than matrices of three rows need.
 const SWEEPS: usize = 8;
 
-/// Moves the vertices of a zone, ascending, as one body. Returns whether it has one motion.
-pub(super) fn move_as_one(step: &Truncate<'_>, zone: &[u32], goal: &mut [DVec3]) -> bool {
+/// Moves the vertices of a zone, ascending, as one body, if it has one motion.
+pub(super) fn move_as_one(step: &Truncate<'_>, zone: &[u32], goal: &mut [DVec3]) {
     let body = |&v: &u32| step.body(v);
     let mut bodies: Vec<u32> = zone.iter().filter_map(body).collect();
     bodies.sort_unstable();
@@ -39,7 +39,7 @@ pub(super) fn move_as_one(step: &Truncate<'_>, zone: &[u32], goal: &mut [DVec3])
         }
         ([body], None) => Motion::Body(*body),
         ([], Some(first)) if held.all(|other| other == first) => Motion::Shift(first),
-        _ => return false,
+        _ => return,
     };
     for &v in &free {
         let start = step.start[v as usize];
@@ -50,7 +50,6 @@ pub(super) fn move_as_one(step: &Truncate<'_>, zone: &[u32], goal: &mut [DVec3])
                 Motion::Shift(by) => *by,
             };
     }
-    true
 }
 
 enum Motion {
@@ -120,9 +119,9 @@ fn pseudo_inverse(matrix: &DMat3) -> DMat3 {
             let t = if t.is_finite() { t } else { 0.0 };
             let cosine = 1.0 / (t * t + 1.0).sqrt();
             let sine = t * cosine;
-            for k in 0..3 {
-                let (x, y) = (a[k][p], a[k][q]);
-                (a[k][p], a[k][q]) = (cosine * x - sine * y, sine * x + cosine * y);
+            for row in &mut a {
+                let (x, y) = (row[p], row[q]);
+                (row[p], row[q]) = (cosine * x - sine * y, sine * x + cosine * y);
             }
             for k in 0..3 {
                 let (x, y) = (a[p][k], a[q][k]);

@@ -41,17 +41,6 @@ pub(in crate::collide) fn all_of_pair(
     }
 }
 
-/// Tests a rest-adjacent pair.
-pub(in crate::collide) fn rest_adjacent_pair(
-    snap: &Snapshot<'_>,
-    pair: &RestAdjacentPair,
-    out: &mut Vec<Contact>,
-) {
-    rest_adjacent_features(snap, pair, |kind, a, b| {
-        cloth_feature(snap, kind, a, b, out);
-    });
-}
-
 /// Tells `found` a rest-adjacent pair if its volumes overlap, or if boxes do where the volumes of a
 /// neighbour's vertices are not there.
 #[inline(always)]

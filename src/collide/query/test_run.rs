@@ -21,7 +21,6 @@ use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::contact::Contact;
 use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves, TRIANGLES};
-use crate::collide::narrow::features;
 use crate::collide::query::findings::Findings;
 use crate::collide::query::snapshot::Snapshot;
 use crate::collide::query::targets::{Target, near_solid};
@@ -58,34 +57,6 @@ pub(in crate::collide) trait Sink {
 
     /// Takes a triangle of cloth close to a body without triangles.
     fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &AnalyticBody), triangle: u32);
-}
-
-impl Sink for Vec<Contact> {
-    #[inline]
-    fn cloth(
-        &mut self,
-        snap: &Snapshot<'_>,
-        sieve: &mut FeatureFilter,
-        leaves: [&Leaves<'_>; 2],
-        pairs: &[(u32, u32)],
-    ) {
-        sieve.contacts(snap, leaves, pairs, &mut |_, _, _| {}, self);
-    }
-
-    #[inline]
-    fn rest_adjacent(&mut self, snap: &Snapshot<'_>, pair: &RestAdjacentPair) {
-        features::rest_adjacent_pair(snap, pair, self);
-    }
-
-    #[inline]
-    fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), [s, t]: [u32; 2]) {
-        features::body_pair(snap, body, s, t, self);
-    }
-
-    #[inline]
-    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &AnalyticBody), triangle: u32) {
-        features::analytic(snap, body, triangle, self);
-    }
 }
 
 /// The beginning of the test of a target.
@@ -206,7 +177,13 @@ impl TestRun {
         budget: u32,
         out: &mut Vec<Contact>,
     ) -> (Made, bool) {
-        self.advance_into(snap, budget, out)
+        let mut findings = Findings {
+            contacts: std::mem::take(out),
+            candidates: None,
+        };
+        let outcome = self.advance_into(snap, budget, &mut findings);
+        *out = findings.contacts;
+        outcome
     }
 
     /// Makes tests as [`TestRun::advance_counting`], and keeps more of what they find.

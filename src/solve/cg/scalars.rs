@@ -20,9 +20,12 @@
 //! the next direction is u itself, a step of steepest descent, from where conjugate gradients begin
 //! anew.
 //!
-//! * \[CC20\] Chen, Carson: Predict-and-recompute conjugate gradient variants. SIAM Journal on Scientific Computing 42, 2020.
-//! * \[Meu87\] Meurant: Multitasking the conjugate gradient method on the CRAY X-MP/48. Parallel Computing 5, 1987.
-//! * \[Saa89\] Saad: Krylov subspace methods on supercomputers. SIAM Journal on Scientific and Statistical Computing 10, 1989.
+//! * \[CC20\] Chen, Carson: Predict-and-recompute conjugate gradient variants. SIAM Journal on
+//!   Scientific Computing 42, 2020.
+//! * \[Meu87\] Meurant: Multitasking the conjugate gradient method on the CRAY X-MP/48. Parallel
+//!   Computing 5, 1987.
+//! * \[Saa89\] Saad: Krylov subspace methods on supercomputers. SIAM Journal on Scientific and
+//!   Statistical Computing 10, 1989.
 
 /// What an iteration adds up over all vertices, and the coarse level adds to.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,12 @@
 //! Where conjugate gradients start: the nearest of all combinations of the vectors that are given.
 //!
-//! Those may be solutions of the systems before, and nobody needs to know which of them is the
-//! better start: the combination is taken whose error has the least energy, which the products of
-//! both with A tell \[Fis98\]. So a start is never worse than a cold one, nor than any of its
+//! The vectors may be solutions of the systems before, and nobody needs to know which of them is
+//! the better start: the combination is taken whose error has the least energy, which the products
+//! of both with A tell \[Fis98\]. So a start is never worse than a cold one, nor than any of its
 //! vectors.
 //!
-//! * \[Fis98\] Fischer: Projection techniques for iterative solution of Ax = b with successive right-hand sides. Computer Methods in
-//!   Applied Mechanics and Engineering 163, 1998.
+//! * \[Fis98\] Fischer: Projection techniques for iterative solution of Ax = b with successive
+//!   right-hand sides. Computer Methods in Applied Mechanics and Engineering 163, 1998.
 
 use std::time::Duration;
 

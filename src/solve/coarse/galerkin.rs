@@ -1,8 +1,8 @@
 //! The coarse matrix A_c = Pᵀ A P and that of groups within subdomains, D, the blocks that a rank
 //! owns.
 //!
-//! Of each pair of groups of a subdomain, and of each pair of aggregates of two, the one with the
-//! higher number has the block, and its owner computes it from the rows of its vertices: first Zᵢ_b
+//! In each pair of groups of a subdomain, and in each pair of aggregates of two subdomains, the one
+//! with the higher number has the block, and its owner computes it from the rows of its vertices: first Zᵢ_b
 //! = Σ_{j in b} Aᵢⱼ Pⱼ for every such b that the row reads, then Pᵢᵀ Zᵢ_b is added, which is one
 //! product with Pᵢ for each b and not for each entry. A is symmetric: of a group with itself only j
 //! < i and half of j = i are taken, which makes a matrix L whose block is L + Lᵀ. Groups have the
@@ -207,8 +207,8 @@ impl Galerkin {
     }
 }
 
-/// Of a row of D, which is blocks by rows until now and has L on the diagonal, makes blocks by
-/// columns, and adds them to these blocks of its aggregate.
+/// Turns a row of D into blocks by columns, and adds them to the blocks of its aggregate. Until then
+/// the row is blocks by rows, with L on the diagonal.
 fn finish_group(row: &mut [Block], sums: &[u32], of_aggregate: &mut [Block]) {
     let Some((diagonal, others)) = row.split_last_mut() else {
         return;

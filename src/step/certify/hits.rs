@@ -13,8 +13,8 @@ use crate::team::Team;
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 struct Record {
-    /// 0 for a vertex and a face, 1 for two edges, 2 for a face and a round body, 3 for a vertex
-    /// and a half space.
+    /// The kind: 0 for a vertex and a face, 1 for two edges, 2 for a face and a round body, 3 for a
+    /// vertex and a half space.
     kind: u32,
     /// The vertices, followed by the body if there is one, then by zeros.
     numbers: [u32; 4],

@@ -32,8 +32,8 @@ use crate::team::Team;
 
 /// The gap that certified features keep, as a share of the least distance that contacts keep.
 const GAP: f64 = 1e-3;
-/// The share of half the reach of contacts by which vertices may end elsewhere than foreseen, before
-/// they are searched for anew; less than 1 for the rounding of swept volumes.
+/// The share of half the reach of contacts by which vertices may end elsewhere than foreseen,
+/// before they are searched for anew; less than 1 for the rounding of swept volumes.
 const ALLOWANCE: f64 = 0.999;
 /// The displacement beyond that of its piece of cloth, in edges, from which on one is absurd. The
 /// volumes of such displacements would meet nearly everything.

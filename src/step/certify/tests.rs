@@ -215,6 +215,32 @@ fn cloth_between_plates_is_squeezed_through_one_and_comes_out_again() {
 }
 
 #[test]
+fn a_run_that_goes_on_knows_what_is_squeezed() {
+    let world = sheet_and(&press("triangles", "edge = 0.05"), "gravity = [0, 0, 0]");
+    let mut comm = Solo::new();
+    let begin = || Simulation::new(&world, &Solo::new(), &ScopeOptions::default()).unwrap();
+    let mut whole = begin();
+    while whole.squeezed().is_empty() {
+        whole.advance(&mut comm).unwrap();
+        assert!(whole.step() < 60, "nothing was squeezed");
+    }
+    let saved = whole.gather_state(&mut comm).unwrap().unwrap();
+    assert_eq!(saved.squeezed, whole.squeezed());
+    let mut again = begin();
+    again.restore(&saved).unwrap();
+    assert_eq!(again.squeezed(), whole.squeezed());
+    for _ in 0..60 {
+        whole.advance(&mut comm).unwrap();
+        again.advance(&mut comm).unwrap();
+        assert!(whole.positions() == again.positions() && whole.squeezed() == again.squeezed());
+    }
+    // A state that names a body which the scene has not is another scene's.
+    let mut foreign = saved;
+    foreign.squeezed = vec![[0, 7]];
+    assert!(again.restore(&foreign).is_err());
+}
+
+#[test]
 fn cloth_without_room_stops_the_run_if_the_scene_says_so() {
     let world = sheet_and(
         &press("triangles", "edge = 0.05"),

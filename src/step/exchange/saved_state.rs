@@ -301,7 +301,9 @@ impl Simulation<'_> {
     /// # Errors
     /// It is of another number of vertices.
     pub fn restore(&mut self, state: &SavedState) -> Result<(), StepError> {
-        if !state.is_of(self.state.len()) {
+        let bodies = self.world.scene().bodies.len();
+        let mut squeezed = state.squeezed.iter();
+        if !state.is_of(self.state.len()) || squeezed.any(|[_, body]| *body as usize >= bodies) {
             return Err(StepError::OtherState {
                 vertices: self.state.len(),
             });
@@ -362,9 +364,9 @@ mod tests {
         velocity = [0, 0, -1]
         material = { density = 0.15, stretch = 1000, bending = 1e-5 }
         [[body]]
-        shape = \"sphere\"
-        center = [0, 0, -0.102]
-        radius = 0.1\n";
+        shape = \"plane\"
+        point = [0, 0, -0.002]
+        normal = [0, 0, 1]\n";
 
     /// However few vertices a message may be of, and whether or not ranks own a multiple of them.
     #[test]

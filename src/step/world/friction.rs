@@ -127,7 +127,7 @@ mod tests {
         let none = friction([None; 3]);
         assert_eq!([layers(&none, 0, 1), on_body(&none, 2, 1)], [0.3, 0.9]);
         let some = friction([Some(1.2), None, Some(0.0)]);
-        // The same as without its own, and the mean with one.
+        // A cloth without its own coefficient takes the other's, and one with its own the mean.
         assert_eq!([layers(&some, 1, 1), on_body(&some, 1, 0)], [0.3, 0.5]);
         assert!((layers(&some, 0, 1) - 0.6).abs() < 1e-15);
         assert!((on_body(&some, 0, 0) - 0.6_f64.sqrt()).abs() < 1e-15);

@@ -36,7 +36,8 @@
 //! queries at a time, which settles nearly all, and `advance` goes on step by step with those that
 //! are left.
 //!
-//! Nothing in the time step uses this yet.
+//! Certified steps ask it about pairs that one plane does not certify, and take the time, the
+//! normal vector and the weights of hits from it.
 //!
 //! ```
 //! use glam::DVec3;

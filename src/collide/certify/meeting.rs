@@ -1,0 +1,62 @@
+//! What may cross: pairs of features, and cloth beside bodies that have no triangles.
+
+use super::plane::Kind;
+
+/// A pair of features that share no vertex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pair {
+    /// A vertex and a face, or two edges.
+    pub kind: Kind,
+    /// The vertices of the first feature, then of the second.
+    pub vertices: [u32; 4],
+}
+
+impl Pair {
+    /// A vertex and a face.
+    pub(super) fn vertex_face(vertex: u32, [a, b, c]: [u32; 3]) -> Self {
+        Self {
+            kind: Kind::VertexFace,
+            vertices: [vertex, a, b, c],
+        }
+    }
+
+    /// Two edges.
+    pub(super) fn edges([a, b]: [u32; 2], [c, d]: [u32; 2]) -> Self {
+        Self {
+            kind: Kind::EdgeEdge,
+            vertices: [a, b, c, d],
+        }
+    }
+}
+
+/// What may cross: two features, or a face or a vertex of cloth and a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Meeting {
+    /// Two features of triangles.
+    Features(Pair),
+    /// A face of cloth and a ball or a capsule.
+    Round {
+        /// The corners of the face.
+        face: [u32; 3],
+        /// The number of the body.
+        body: u32,
+    },
+    /// A vertex of cloth and a half space.
+    Plane {
+        /// The vertex.
+        vertex: u32,
+        /// The number of the body.
+        body: u32,
+    },
+}
+
+/// A vertex that a body left no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Squeezed {
+    /// The vertex.
+    pub vertex: u32,
+    /// The body that it lets through.
+    pub body: u32,
+    /// The body that leaves no room on the other side; `None` if cloth does that cannot give way.
+    pub against: Option<u32>,
+}
