@@ -120,6 +120,7 @@ impl Simulation<'_> {
         let count = Some(("iterations", u64::from(report.iterations)));
         report.times[2] = clock.lap(comm, count, Some(PHASES[3]));
 
+        let is_explicit = integrator.integrator == Integrator::Central;
         let solved = Solved {
             assembly: &system.assembly,
             turn: SolvedTurn {
@@ -127,7 +128,7 @@ impl Simulation<'_> {
                 allowed,
                 velocities: begin.v,
                 change: &solver.change,
-                matrix: Some(&system.matrix),
+                matrix: (!is_explicit).then_some(&system.matrix),
                 all_mass: at.world.mass(),
             },
         };

@@ -81,6 +81,11 @@ impl Turns<'_> {
             || self.integrator.integrator.is_implicit() && self.at.world.scene().solver.newton > 1
     }
 
+    /// Whether the first changes of velocity follow from forces and masses alone.
+    fn is_explicit(&self) -> bool {
+        self.integrator.integrator == Integrator::Central
+    }
+
     /// Solves once, with Newton's method if the scene wants that.
     fn solve(
         &mut self,
@@ -88,9 +93,11 @@ impl Turns<'_> {
         first: bool,
         report: &mut StepReport,
     ) -> Result<f64, StepError> {
+        let is_explicit = self.is_explicit();
         let (at, solver) = (self.at, &mut *self.solver);
-        if self.integrator.integrator == Integrator::Central {
-            solver.step_explicitly(at.masses(), self.system);
+        if is_explicit {
+            let constraints = self.response.bodies.constraints();
+            solver.step_explicitly(at.masses(), self.system, constraints);
             return Ok(0.0);
         }
         let outcome = if first {
@@ -131,7 +138,7 @@ impl Turns<'_> {
             allowed,
             velocities: self.begin.v,
             change: &self.solver.change,
-            matrix: Some(&self.system.matrix),
+            matrix: (!self.is_explicit()).then_some(&self.system.matrix),
             all_mass: self.at.world.mass(),
         };
         let (dt, x, integrator) = (self.at.substep.dt, &self.local.x, &*self.integrator);

@@ -1,6 +1,6 @@
 //! The solve of a substep's systems: its start, its tolerance, what is remembered of it.
 
-use glam::DVec3;
+use glam::{DMat3, DVec3};
 use weft_runtime::comm::{Comm, Tag};
 
 use super::linear_system::LinearSystem;
@@ -12,6 +12,7 @@ use crate::solve::{
 use crate::step::context::Context;
 use crate::step::domain::Domain;
 use crate::step::error::StepError;
+use crate::step::response::body_response::BodyConstraint;
 use crate::step::state::LocalState;
 use crate::step::world::World;
 use crate::team::Team;
@@ -115,16 +116,32 @@ impl Solver {
         outcome.map_err(|source| unsolved(at, source))
     }
 
-    /// Finds the velocity change by the forces at the start alone. Nothing is solved.
-    pub(crate) fn step_explicitly(&mut self, masses: &[f64], system: &LinearSystem) {
+    /// Finds the velocity change by the forces at the start, and by the drag of bodies on each
+    /// vertex alone. Nothing is solved.
+    pub(crate) fn step_explicitly(
+        &mut self,
+        masses: &[f64],
+        system: &LinearSystem,
+        constraints: &[BodyConstraint],
+    ) {
         let rhs = &system.rhs;
         for ((change, rhs), mass) in self.change.iter_mut().zip(rhs).zip(masses) {
             *change = *rhs / *mass;
+        }
+        let dragged = || constraints.iter().filter(|c| c.drag > 0.0);
+        for c in dragged() {
+            let i = c.local as usize;
+            let inertia = DMat3::from_diagonal(DVec3::splat(masses[i])) + c.dragged();
+            self.change[i] = inertia.inverse() * rhs[i];
         }
         system.filter.enforce(&mut self.change);
         let forces = self.force.iter_mut().zip(&self.change).zip(rhs);
         for (((force, change), rhs), mass) in forces.zip(masses) {
             *force = *change * *mass - *rhs;
+        }
+        for c in dragged() {
+            let i = c.local as usize;
+            self.force[i] += c.dragged() * self.change[i];
         }
     }
 }
