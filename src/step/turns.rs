@@ -28,7 +28,7 @@ use crate::solve::Reduction;
 /// How much of what bodies do may come a step late, as a multiple of what a solve may leave.
 /// Impacts and folds change the contact of some vertices in nearly every step, and solving them all
 /// again for that would double its price.
-const LATE: f64 = 10.0;
+const LATE: f64 = 30.0;
 
 /// The values that the solves of a substep work on.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ impl Turns<'_> {
         let contacts = self.contacts.vertex_body();
         (self.response.bodies).revise(contacts, &solved, moves, &context, last);
         let (bodies, reduction) = (&self.response.bodies, &self.solver.reduction);
-        is_worth_a_turn(comm, reduction, bodies, allowed)
+        is_worth_a_turn(comm, reduction, bodies, &solved, self.at.masses())
     }
 
     /// Finds the velocities at the end of the substep by a second solve, after the local velocities
@@ -193,7 +193,7 @@ impl Turns<'_> {
             };
             let turns = turn < TURNS && self.near_bodies && {
                 bodies.revise_ends(&solved, &context, turn + 1 == TURNS);
-                is_worth_a_turn(comm, &self.solver.reduction, bodies, outcome.allowed)?
+                is_worth_a_turn(comm, &self.solver.reduction, bodies, &solved, at.masses())?
             };
             if !turns {
                 bodies.settle_ends(&solved, &context, &mut self.integrator.ends);
@@ -205,18 +205,27 @@ impl Turns<'_> {
     }
 }
 
-/// Whether a solve that may leave a residual of `allowed` (√J) is so wrong about what bodies do that
-/// another one is worth its price. Collective.
+/// Whether a solve is so wrong about what bodies do that another one is worth its price: whether
+/// more is late than [`LATE`] allows, or bodies give the cloth more energy than the residual that
+/// the solve may leave can. Such a residual r does the work rᵀv, at most its size times the root of
+/// twice the kinetic energy. Collective.
 fn is_worth_a_turn(
     comm: &mut dyn Comm,
     reduction: &Reduction,
     bodies: &BodyResponse,
-    allowed: f64,
+    solved: &SolvedTurn<'_>,
+    masses: &[f64],
 ) -> Result<bool, StepError> {
-    let wrong = bodies.wrong();
-    let [late, gains] = reduction.sum(comm, |patch| {
-        let add = |sums: [f64; 2], one: &[f64; 2]| [sums[0] + one[0], sums[1] + one[1]];
-        wrong[patch].iter().fold([0.0; 2], add)
+    let (wrong, allowed) = (bodies.wrong(), solved.allowed);
+    let [late, gains, moves] = reduction.sum(comm, |patch| {
+        let mut sums = [0.0; 3];
+        for i in patch {
+            let [late, gains] = wrong[i];
+            let velocity = solved.velocities[i] + solved.change[i];
+            let moves = masses[i] * velocity.length_squared();
+            sums = [sums[0] + late, sums[1] + gains, sums[2] + moves];
+        }
+        sums
     })?;
-    Ok(late.sqrt() > LATE * allowed || gains > allowed * allowed)
+    Ok(late.sqrt() > LATE * allowed || gains > allowed * (allowed + moves.sqrt()))
 }

@@ -258,7 +258,8 @@ impl BodyResponse {
                     constraint: revised,
                     wrong,
                 } = constraint.revise(&found, &closing, &touching, last);
-                self.wrong[local] = wrong.energies(found.inertia);
+                let speed = constraint.speed_past(found.velocity);
+                self.wrong[local] = wrong.energies(&found, speed);
                 if revised.is_none() {
                     self.exchanged[local] = constraint.exchanges() + 1;
                     self.released.push(local as u32);
@@ -272,7 +273,8 @@ impl BodyResponse {
                         late: mass * closing.lack,
                         ..Wrong::default()
                     };
-                    self.wrong[local] = wrong.energies(found.inertia);
+                    let speed = arrived.map_or(0.0, |c| c.speed_past(found.velocity));
+                    self.wrong[local] = wrong.energies(&found, speed);
                 }
                 self.revised.extend(arrived);
             }
@@ -361,7 +363,7 @@ impl BodyResponse {
             let mass = step.masses[i];
             let found = solved.found(i, mass);
             let Revised { constraint, wrong } = c.revise_end(&found, solved.velocities[i], last);
-            self.wrong[i] = wrong.energies(found.inertia);
+            self.wrong[i] = wrong.energies(&found, c.speed_past(found.velocity));
             self.revised.extend(constraint);
         }
     }

@@ -47,6 +47,12 @@ const BEYOND_CONE: f64 = 1e-6;
 /// By which share of its limit friction may be another than Coulomb's law wants at the end of
 /// turns.
 const WRONG: f64 = 0.1;
+/// What may come a step late without harm, as a share of the momentum that a vertex has past the
+/// bodies.
+const LATE_SHARE: f64 = 0.1;
+/// The work that bodies may do on a vertex and cannot do, as a share of twice the energy that it
+/// has past them.
+const GAINED_SHARE: f64 = 0.1;
 /// The slowest sliding in m/s that has a direction.
 const SLOWEST: f64 = 1e-12;
 /// The slowest creeping in m/s at which friction reaches its limit.
@@ -182,10 +188,13 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
-    /// Both in J for a vertex of such an inertia (kg): the square of the impulse over it, and the
-    /// work.
-    pub(super) fn energies(self, inertia: f64) -> [f64; 2] {
-        [self.late * self.late / inertia, self.gains]
+    /// Both in J, less what a vertex that moves so fast past the bodies (m/s) hides: the square of
+    /// the impulse over the vertex's inertia, and the work.
+    pub(super) fn energies(self, found: &Found, speed: f64) -> [f64; 2] {
+        let late = (self.late - LATE_SHARE * found.inertia * speed).max(0.0);
+        let hidden = GAINED_SHARE * found.mass * speed * speed;
+        let gains = (self.gains - hidden).max(0.0);
+        [late * late / found.inertia, gains]
     }
 }
 
@@ -369,6 +378,11 @@ impl BodyConstraint {
             along: self.tangents * residual,
             limit,
         }
+    }
+
+    /// How fast in m/s a vertex of such a velocity moves past the body.
+    pub(super) fn speed_past(&self, velocity: DVec3) -> f64 {
+        (velocity - self.body_velocity).length()
     }
 
     /// The sliding velocity in m/s.
