@@ -1,5 +1,6 @@
 //! The run whose states are judged: steps and nothing else, with each checked state handed on.
 
+use glam::DVec3;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
@@ -7,7 +8,7 @@ use weft_runtime::comm::{Comm, Rank};
 
 use crate::output::{StateHash, state_hash};
 use crate::run::RunError;
-use crate::step::{CheckedState, Simulation, World};
+use crate::step::{CheckedState, Simulation, StepError, World};
 
 /// The options of a judged run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct Certifying {
 /// What a run did, as the simulator says.
 #[derive(Debug)]
 pub struct Ran {
-    /// The hash of the last state.
+    /// The hash of the last state, but for friction if the run ended early.
     pub hash: StateHash,
     /// The steps taken.
     pub steps: u64,
@@ -128,10 +129,18 @@ fn take_steps(
             }
         }
     }
+    // After a failure ranks may no longer talk to each other.
+    let state = match failure {
+        None => simulation.gather_state(comm).map_err(StepError::from)?,
+        Some(_) => None,
+    };
+    let friction: Vec<DVec3> = (state.iter())
+        .flat_map(|state| state.contacts.iter().map(|contact| contact.friction))
+        .collect();
     let x = world.original_order(simulation.positions());
     let v = world.original_order(simulation.velocities());
     Ok(Ran {
-        hash: state_hash(simulation.step(), &x, &v, &simulation.squeezed()),
+        hash: state_hash(simulation.step(), &x, &v, &friction, &simulation.squeezed()),
         steps: simulation.step(),
         vertices: x.len() as u64,
         hits,

@@ -4,7 +4,7 @@
 //! | bytes | what |
 //! |---|---|
 //! | 8 | `WEFTCKPT` |
-//! | 4 | version of this layout: 3, or 4 with what an integrator looks back at |
+//! | 4 | version of this layout: 5, or 6 with what an integrator looks back at |
 //! | 4 | length h of the header |
 //! | h | the header, JSON: [`Header`] |
 //! | 24 n | positions in m, three numbers of 64 bits per vertex |
@@ -12,8 +12,9 @@
 //! | 24 n | velocity changes of the last solve in m/s, likewise |
 //! | 24 n | velocity changes of the one before, likewise |
 //! | n | contact with bodies: 1 held, 2 released, 4 sticking, added up |
-//! | 24 n | in layout 4: positions before the last part of a step, in m |
-//! | 24 n | in layout 4: velocities then, as the integrator takes them, in m/s |
+//! | 24 n | friction of bodies against sliding in N, three numbers of 64 bits per vertex |
+//! | 24 n | in layout 6: positions before the last part of a step, in m |
+//! | 24 n | in layout 6: velocities then, as the integrator takes them, in m/s |
 //! | 32 | SHA-256 of all before |
 //!
 //! All numbers are little-endian; the n vertices are in the order of the scene's own. A file is
@@ -36,7 +37,7 @@ use crate::step::{Past, SavedState, VertexState};
 
 const MAGIC: [u8; 8] = *b"WEFTCKPT";
 /// The layout without a past, and the one with it.
-const VERSIONS: [u32; 2] = [3, 4];
+const VERSIONS: [u32; 2] = [5, 6];
 /// Bytes before the header.
 const PREFIX: usize = 16;
 /// Bytes of the sum at the end.
@@ -44,7 +45,7 @@ const SUM: usize = 32;
 /// Longest header that is read; it holds the text of a scene.
 const LONGEST_HEADER: u32 = 16 << 20;
 /// Bytes per vertex.
-const PER_VERTEX: u64 = 4 * 24 + 1;
+const PER_VERTEX: u64 = 5 * 24 + 1;
 /// Bytes per vertex of the past.
 const PER_PAST: u64 = 2 * 24;
 /// Vertices whose numbers are converted at once.
@@ -98,7 +99,7 @@ pub struct Header {
     /// [`SavedState::substep`].
     #[serde(default, rename = "stride")]
     pub substep: [u32; 2],
-    /// [`Past::length`] in s; in layout 4 only.
+    /// [`Past::length`] in s; in layout 6 only.
     #[serde(default)]
     pub past_s: Option<f64>,
     /// [`SavedState::squeezed`].
@@ -170,6 +171,8 @@ impl Checkpoint {
             }
             let flags: Vec<u8> = self.state.contacts.iter().map(to_flags).collect();
             out.write_all(&flags)?;
+            let friction: Vec<DVec3> = self.state.contacts.iter().map(|c| c.friction).collect();
+            write_vectors(&mut out, &friction)?;
             if let Some(past) = past {
                 write_vectors(&mut out, &past.positions)?;
                 write_vectors(&mut out, &past.velocities)?;
@@ -284,6 +287,7 @@ impl Checkpoint {
         let (changes, body) = body.split_at(24 * n);
         let (changes_before, body) = body.split_at(24 * n);
         let (flags, body) = body.split_at(n);
+        let (friction, body) = body.split_at(24 * n);
         let past = past_s.map(|length| {
             let (positions, velocities) = body.split_at(24 * n);
             Past {
@@ -292,7 +296,9 @@ impl Checkpoint {
                 velocities: vectors(velocities),
             }
         });
-        let contacts = flags.iter().map(|&flags| from_flags(flags));
+        let friction = vectors(friction);
+        let contacts = flags.iter().zip(&friction);
+        let contacts = contacts.map(|(&flags, &friction)| from_flags(flags, friction));
         let contacts: Option<Vec<VertexState>> = contacts.collect();
         let state = SavedState {
             step: header.step,
@@ -305,7 +311,7 @@ impl Checkpoint {
             squeezed: header.squeezed.clone(),
         };
         let [last, before] = &state.changes;
-        let numbers = [&state.positions, &state.velocities, last, before];
+        let numbers = [&state.positions, &state.velocities, last, before, &friction];
         let past = state.past.iter();
         let past = past.flat_map(|past| [&past.positions, &past.velocities]);
         if !numbers
@@ -401,8 +407,9 @@ fn to_flags(contact: &VertexState) -> u8 {
     u8::from(contact.held) | u8::from(contact.released) << 1 | u8::from(contact.sticking) << 2
 }
 
-fn from_flags(flags: u8) -> Option<VertexState> {
+fn from_flags(flags: u8, friction: DVec3) -> Option<VertexState> {
     (flags < 8).then_some(VertexState {
+        friction,
         held: flags & 1 != 0,
         released: flags & 2 != 0,
         sticking: flags & 4 != 0,
@@ -466,7 +473,7 @@ mod tests {
 
     fn checkpoint(step: u64) -> Checkpoint {
         let vectors = |s: f64| vec![DVec3::new(s, -0.0, 1e-300), DVec3::splat(s / 3.0)];
-        let contact = |flags| from_flags(flags).unwrap();
+        let contact = |flags| from_flags(flags, DVec3::splat(0.5)).unwrap();
         Checkpoint {
             header: Header {
                 program: "0.1.0".to_owned(),
@@ -541,24 +548,25 @@ mod tests {
     fn the_bytes_are_the_documented_ones() {
         let (_root, run) = run();
         let bytes = fs::read(checkpoint(7).write(&run).unwrap()).unwrap();
-        assert_eq!(&bytes[..12], b"WEFTCKPT\x03\0\0\0");
+        assert_eq!(&bytes[..12], b"WEFTCKPT\x05\0\0\0");
         let h = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
         let header: serde_json::Value = serde_json::from_slice(&bytes[16..16 + h]).unwrap();
         assert_eq!(
             (&header["step"], &header["vertices"]),
             (&7.into(), &2.into())
         );
-        assert_eq!(bytes.len(), 16 + h + 4 * 48 + 2 + 32);
+        assert_eq!(bytes.len(), 16 + h + 5 * 48 + 2 + 32);
         assert_eq!(bytes[16 + h..][..8], 1.0f64.to_le_bytes());
         assert_eq!(bytes[16 + h + 192..][..2], [5, 2]);
+        assert_eq!(bytes[16 + h + 194..][..8], 0.5f64.to_le_bytes());
         let sum = Sha256::digest(&bytes[..bytes.len() - 32]);
         assert_eq!(bytes[bytes.len() - 32..], sum[..]);
 
         let bytes = fs::read(with_past(checkpoint(8)).write(&run).unwrap()).unwrap();
-        assert_eq!(&bytes[..12], b"WEFTCKPT\x04\0\0\0");
+        assert_eq!(&bytes[..12], b"WEFTCKPT\x06\0\0\0");
         let h = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
-        assert_eq!(bytes.len(), 16 + h + 6 * 48 + 2 + 32);
-        assert_eq!(bytes[16 + h + 194..][..8], 0.5f64.to_le_bytes());
+        assert_eq!(bytes.len(), 16 + h + 7 * 48 + 2 + 32);
+        assert_eq!(bytes[16 + h + 242..][..8], 0.5f64.to_le_bytes());
     }
 
     #[test]
@@ -684,7 +692,7 @@ mod tests {
         fn rubbish_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), ours in 0usize..3) {
             let (_root, run) = run();
             let path = run.file("state.000001.ckpt");
-            let prefix = [&b""[..], b"WEFTCKPT\x03\0\0\0", b"WEFTCKPT\x04\0\0\0"][ours];
+            let prefix = [&b""[..], b"WEFTCKPT\x05\0\0\0", b"WEFTCKPT\x06\0\0\0"][ours];
             fs::write(&path, [prefix, &bytes].concat()).unwrap();
             prop_assert!(Checkpoint::read(&path).is_err());
         }

@@ -25,21 +25,24 @@ pub struct StateHash(pub u64);
 
 /// Hashes the state after `step` steps.
 ///
-/// `positions` in m and `velocities` in m/s, both in **global original vertex order**. Hashed are,
-/// as little-endian 64-bit words: step, number of positions, their coordinates, number of
-/// velocities, theirs; then, if there are any, the number of squeezed vertices and for each its
-/// number and that of the body.
+/// `positions` in m, `velocities` in m/s and `friction` of bodies in N, all in **global original
+/// vertex order**. Hashed are, as little-endian 64-bit words: step, number of positions, their
+/// coordinates, number of velocities, theirs; likewise friction if there is any; then, if there
+/// are any, the number of squeezed vertices and for each its number and that of the body.
 #[must_use]
 pub fn state_hash(
     step: u64,
     positions: &[DVec3],
     velocities: &[DVec3],
+    friction: &[DVec3],
     squeezed: &[[u32; 2]],
 ) -> StateHash {
     let mut hasher = Sha256::new();
     hasher.update(b"weft state 1\n");
     hasher.update(step.to_le_bytes());
-    for vectors in [positions, velocities] {
+    let rubs = friction.iter().any(|force| *force != DVec3::ZERO);
+    let friction = rubs.then_some(friction);
+    for vectors in [positions, velocities].into_iter().chain(friction) {
         hasher.update((vectors.len() as u64).to_le_bytes());
         for vector in vectors {
             for coordinate in vector.to_array() {
@@ -105,6 +108,7 @@ mod tests {
             3,
             &[DVec3::new(x, 2.0, 3.0), DVec3::ONE],
             &[DVec3::new(v, 0.0, 0.0); 2],
+            &[DVec3::ZERO; 2],
             &[],
         )
     }
@@ -122,15 +126,16 @@ mod tests {
         assert_ne!(reference, hash(f64::from_bits(1.0f64.to_bits() + 1), 0.0));
         assert_ne!(reference, hash(1.0, -0.0));
         let p = [DVec3::X, DVec3::Y];
-        assert_ne!(state_hash(1, &p, &[], &[]), state_hash(2, &p, &[], &[]));
+        let reference = state_hash(1, &p, &[], &[], &[]);
+        let turned = [p[1], p[0]];
+        assert_ne!(reference, state_hash(2, &p, &[], &[], &[]));
+        assert_ne!(reference, state_hash(1, &p, &[], &[], &[[0, 1]]));
+        assert_ne!(reference, state_hash(1, &[], &p, &[], &[]));
+        assert_ne!(reference, state_hash(1, &turned, &[], &[], &[]));
+        assert_ne!(reference, state_hash(1, &p, &[], &p, &[]));
         assert_ne!(
-            state_hash(1, &p, &[], &[]),
-            state_hash(1, &p, &[], &[[0, 1]])
-        );
-        assert_ne!(state_hash(1, &p, &[], &[]), state_hash(1, &[], &p, &[]));
-        assert_ne!(
-            state_hash(1, &p, &[], &[]),
-            state_hash(1, &[p[1], p[0]], &[], &[])
+            state_hash(1, &p, &[], &turned, &[]),
+            state_hash(1, &p, &[], &p, &[])
         );
     }
 

@@ -337,7 +337,8 @@ fn rank_loop(
     if let Some(recorder) = recorder {
         totals.unrecorded = recorder.finish()?;
     }
-    totals.last = writer.map(|writer| writer.end(&simulation));
+    let state = simulation.gather_state(comm)?;
+    totals.last = writer.map(|writer| writer.end(&simulation, state.as_ref()));
     Ok(Ended {
         ranks: gather(comm, &totals)?.unwrap_or_default(),
         traces,

@@ -276,13 +276,16 @@ impl<'w> Writer<'w> {
         })
     }
 
-    pub(super) fn end(mut self, simulation: &Simulation<'_>) -> Last {
+    /// Ends the output of a run; `state` is what it ends with.
+    pub(super) fn end(mut self, simulation: &Simulation<'_>, state: Option<&SavedState>) -> Last {
         self.progress.finish();
         let x = self.world.original_order(simulation.positions());
         let v = self.world.original_order(simulation.velocities());
+        let contacts = state.map_or(&[][..], |state| &state.contacts);
+        let friction: Vec<DVec3> = contacts.iter().map(|contact| contact.friction).collect();
         Last {
             history: self.history.mark(),
-            hash: state_hash(simulation.step(), &x, &v, &simulation.squeezed()),
+            hash: state_hash(simulation.step(), &x, &v, &friction, &simulation.squeezed()),
             steps: simulation.step(),
             crossings: Skin::new(&x, &self.triangles).crossings().len(),
             pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),

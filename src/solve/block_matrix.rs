@@ -452,6 +452,15 @@ impl BlockMatrix {
         self.block(self.pattern.diagonal[row])
     }
 
+    /// Replaces the block on the diagonal of an owned row (local index).
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn set_diagonal_block(&mut self, row: usize, block: &DMat3) {
+        let start = 9 * self.pattern.diagonal[row].0 as usize;
+        self.blocks[start..start + 9].copy_from_slice(&block.to_cols_array());
+    }
+
     /// A block.
     ///
     /// # Panics

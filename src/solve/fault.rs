@@ -43,37 +43,64 @@ impl Fault {
 /// Agrees on the fault to be named of those that ranks have found; `None` if there is none.
 /// Collective.
 pub(crate) fn agree(comm: &mut dyn Comm, own: Option<Fault>) -> Result<Option<Fault>, CommError> {
-    agree_and_hear(comm, own, &[]).map(|(fault, _)| fault)
+    let own = Own {
+        fault: own,
+        ..Own::default()
+    };
+    agree_and_hear(comm, own).map(|heard| heard.fault)
 }
 
-/// Agrees on a fault as [`agree`] does, and returns with it what each rank says, by rank.
-/// Collective.
-pub(crate) fn agree_and_hear(
-    comm: &mut dyn Comm,
-    own: Option<Fault>,
-    said: &[u8],
-) -> Result<(Option<Fault>, Vec<Vec<u8>>), CommError> {
+/// What a rank offers to all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Own<'a> {
+    /// The worst fault that it has found.
+    pub(crate) fault: Option<Fault>,
+    /// Something that may be so on some ranks.
+    pub(crate) flag: bool,
+    /// What else it has to say.
+    pub(crate) said: &'a [u8],
+}
+
+/// What a rank hears of all.
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    /// The fault to be named.
+    pub(crate) fault: Option<Fault>,
+    /// Whether the flag is set on some rank.
+    pub(crate) flag: bool,
+    /// What each rank says, by rank.
+    pub(crate) said: Vec<Vec<u8>>,
+}
+
+/// Agrees on a fault as [`agree`] does, and returns with it what all ranks offer. Collective.
+pub(crate) fn agree_and_hear(comm: &mut dyn Comm, own: Own<'_>) -> Result<Heard, CommError> {
+    let Own { fault, flag, said } = own;
     if comm.size() == 1 {
-        return Ok((own, vec![said.to_vec()]));
+        let said = vec![said.to_vec()];
+        return Ok(Heard { fault, flag, said });
     }
     let malformed = |from| move |what| CommError::Malformed { from, what };
-    let own: Option<Encoded> = own.map(|fault| (fault.class, fault.key, fault.vertex));
-    let own = wire::encode(&(own, said));
+    let own: Option<Encoded> = fault.map(|fault| (fault.class, fault.key, fault.vertex));
+    let own = wire::encode(&(own, flag, said));
     let unsendable = CommError::unsendable(comm.rank(), "what it says in a step");
     let all = comm.allgather(own.map_err(unsendable)?)?;
-    let mut named: Option<Fault> = None;
-    let mut heard = Vec::with_capacity(all.len());
+    let mut heard = Heard {
+        fault: None,
+        flag: false,
+        said: Vec::with_capacity(all.len()),
+    };
     for (from, bytes) in (0..).map(Rank).zip(&all) {
-        let (fault, said): (Option<Encoded>, Vec<u8>) =
+        let (fault, flag, said): (Option<Encoded>, bool, Vec<u8>) =
             wire::decode(bytes).map_err(malformed(from))?;
-        heard.push(said);
+        heard.flag |= flag;
+        heard.said.push(said);
         let fault = fault.map(|(class, key, vertex)| Fault { class, key, vertex });
-        named = match (named, fault) {
+        heard.fault = match (heard.fault, fault) {
             (Some(a), Some(b)) => Some(a.worse(b)),
             (a, b) => a.or(b),
         };
     }
-    Ok((named, heard))
+    Ok(heard)
 }
 
 #[cfg(test)]
@@ -115,10 +142,18 @@ mod tests {
         let said = [&[][..], &[1, 2], &[3]];
         for ranks in [1, 3] {
             let heard = threads::launch(ranks, |comm| {
-                let said = said[comm.rank().index()];
-                agree_and_hear(comm, None, said).unwrap().1
+                let me = comm.rank().index();
+                let own = Own {
+                    fault: None,
+                    flag: me == 2,
+                    said: said[me],
+                };
+                agree_and_hear(comm, own).unwrap()
             });
-            assert!(heard.unwrap().iter().all(|heard| *heard == said[..ranks]));
+            for heard in heard.unwrap() {
+                assert_eq!(heard.flag, ranks == 3);
+                assert_eq!(heard.said, said[..ranks]);
+            }
         }
     }
 

@@ -39,6 +39,7 @@ mod substep;
 mod system;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod world;
 
 pub use certify::Certified;

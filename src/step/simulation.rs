@@ -362,7 +362,7 @@ impl<'w> Simulation<'w> {
         if integrator.integrator == Integrator::Central {
             // What the last step found is part of the state.
             let found = solver.change.clone();
-            solver.step_explicitly(at.masses(), system);
+            solver.step_explicitly(at.masses(), system, &[]);
             for (velocity, change) in local.v.iter_mut().zip(&solver.change) {
                 *velocity += *change;
             }

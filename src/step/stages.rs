@@ -3,10 +3,11 @@
 //!
 //! 1. detect: tasks find the contacts of the substep;
 //! 2. constrain: vertices near bodies lose directions;
-//! 3. assemble and solve for the velocity change, once or until the equations are met (`newton`);
-//! 4. respond: constraints are held or released, friction acts, impulses correct what the solve did
-//!    not foresee, nothing enters a body; methods that move vertices with other velocities than
-//!    they end with find the latter;
+//! 3. assemble and solve for the velocity change, once or until the equations are met (`newton`),
+//!    in turns with the constraints, until bodies push and rub by Coulomb's law (`turns`);
+//! 4. respond: friction acts at first contacts, impulses correct what the solve did not foresee,
+//!    nothing enters a body; methods that move vertices with other velocities than they end with
+//!    find the latter;
 //! 5. move, and share the new state; on several ranks the next substep's system is assembled
 //!    meanwhile.
 //!
@@ -21,18 +22,18 @@ use weft_runtime::comm::{Comm, CommError};
 use weft_runtime::trace::MainTrack;
 
 use super::context::Context;
+use super::diagnose::ledger::SolvedImpulses;
 use super::error::StepError;
 use super::exchange::new_state::{Exchanged, assembles_ahead};
 use super::integrate::time_integrator::{Prescribed, TimeIntegrator};
 use super::neighbourhood::Replica;
 use super::report::{Clock, PHASES, StepReport};
-use super::response::body_response::{BodyConstraint, BodyResponse};
+use super::response::body_response::{BodyConstraint, SolvedTurn};
 use super::response::responding::{Moving, Solved};
 use super::simulation::Simulation;
 use super::state::{LocalState, StateView};
 use super::system::linear_system::LinearSystem;
-use super::system::newton::Newton;
-use super::system::solver::tolerance;
+use super::turns::Turns;
 use crate::scene::Integrator;
 
 impl Simulation<'_> {
@@ -93,47 +94,53 @@ impl Simulation<'_> {
             };
             local.load(at.domain, begin, &shares, &neighbourhood);
         }
-        response.constrain(at, &contacts, begin, system, report);
+        response.constrain(at, &contacts, begin, integrator, system, report);
         let constraints = response.bodies.constraints();
         begin_integration(comm, at, local, begin, constraints, integrator)?;
         let collapsed = ahead.unwrap_or_else(|| {
             at.domain.charge_assembly(comm);
             system.assemble_first(world, integrator, local)
         });
-        exchange.agree_and_hear(comm, at, collapsed)?;
+        let near_bodies = response.is_near_bodies();
+        let near_bodies = exchange.agree_and_hear(comm, at, collapsed, near_bodies)?;
         report.times[1] = clock.lap(comm, None, Some(PHASES[2]));
 
-        if integrator.integrator == Integrator::Central {
-            solver.step_explicitly(at.masses(), system);
-        } else {
-            let outcome = solver.solve(comm, at, system, local, integrator.tau)?;
-            report.note(&outcome);
-            solver.force.copy_from_slice(solver.cg.constraint_force());
-            if world.scene().solver.newton > 1 {
-                let mut newton = Newton {
-                    at,
-                    local,
-                    velocities: begin.v,
-                    constraints,
-                    system,
-                    solver,
-                    integrator,
-                };
-                newton.iterate(comm, report)?;
-            }
-        }
+        let mut turns = Turns {
+            at,
+            contacts: &contacts,
+            begin,
+            local: &mut *local,
+            system: &mut *system,
+            solver: &mut *solver,
+            integrator: &mut *integrator,
+            response: &mut *response,
+            near_bodies,
+        };
+        let allowed = turns.first(comm, report)?;
         let count = Some(("iterations", u64::from(report.iterations)));
         report.times[2] = clock.lap(comm, count, Some(PHASES[3]));
 
+        let is_explicit = integrator.integrator == Integrator::Central;
         let solved = Solved {
             assembly: &system.assembly,
-            change: &solver.change,
-            force: &solver.force,
+            turn: SolvedTurn {
+                residual: &solver.force,
+                allowed,
+                velocities: begin.v,
+                change: &solver.change,
+                matrix: (!is_explicit).then_some(&system.matrix),
+                all_mass: at.world.mass(),
+            },
         };
         impulses.clear();
         let is_whole = integrator.integrator != Integrator::Newmark;
         if is_whole {
-            impulses.note_solve(at, response.bodies.constraints(), &solver.force);
+            let solved = SolvedImpulses {
+                residual: &solver.force,
+                change: &solver.change,
+                times: 1.0,
+            };
+            impulses.note_solve(at, response.bodies.constraints(), solved);
         }
         let moving = Moving {
             local,
@@ -143,18 +150,24 @@ impl Simulation<'_> {
         response.respond(comm, at, &contacts, solved, moving, report)?;
         response.check_changes(comm, at, &system.assembly, local, integrator, report)?;
         if !integrator.integrator.is_implicit() {
-            // A second solve finds the velocities at the end.
-            assemble_second(comm, at, begin.v, local, integrator, system)?;
-            hold_at_ends(integrator, local, &response.bodies, system);
-            let tolerance = tolerance(world, integrator.tau);
-            let outcome = solver.solve_further(comm, at, system, local, &tolerance)?;
-            report.note(&outcome);
-            integrator.finish(&solver.further);
-            let times = integrator.extrapolation();
-            let forces = solver.force.iter_mut().zip(solver.cg.constraint_force());
-            forces.for_each(|(force, half)| *force = *half * times);
-            (response.bodies).settle_ends(&solver.force, at.masses(), &mut integrator.ends);
-            impulses.note_solve(at, response.bodies.constraints(), &solver.force);
+            let mut turns = Turns {
+                at,
+                contacts: &contacts,
+                begin,
+                local: &mut *local,
+                system: &mut *system,
+                solver: &mut *solver,
+                integrator: &mut *integrator,
+                response: &mut *response,
+                near_bodies,
+            };
+            turns.second(comm, report)?;
+            let solved = SolvedImpulses {
+                residual: &solver.force,
+                change: &solver.further,
+                times: integrator.extrapolation(),
+            };
+            impulses.note_solve(at, response.bodies.constraints(), solved);
         }
         impulses.note_bodies(response.bodies.take_pushes(), at.masses());
         detection.take_back(contacts);
@@ -184,7 +197,7 @@ impl Simulation<'_> {
 
 /// Has the integrator begin with the local state, and with what pins and bodies prescribe.
 /// Collective.
-fn begin_integration(
+pub(super) fn begin_integration(
     comm: &mut dyn Comm,
     at: Context<'_>,
     local: &LocalState,
@@ -242,6 +255,18 @@ pub(super) fn assemble_second(
     integrator.second(comm, at.substep.dt, begin, &mut local.v)?;
     let collapsed = system.assemble_there(at.world, integrator, 0.0);
     at.agree_on_collapse(comm, collapsed)?;
+    hold_pins_at_ends(at, local, integrator, system);
+    Ok(())
+}
+
+/// Constrains in the second solve what pins hold, and nothing else: it ends with the velocity with
+/// which it moved.
+pub(super) fn hold_pins_at_ends(
+    at: Context<'_>,
+    local: &LocalState,
+    integrator: &TimeIntegrator,
+    system: &mut LinearSystem,
+) {
     let times = integrator.extrapolation();
     let (from, to) = (&integrator.v, &local.v);
     system.filter.clear();
@@ -249,23 +274,5 @@ pub(super) fn assemble_second(
         let i = pinned.row;
         let change = (to[i] - from[i]) / times;
         system.filter.constrain(i, pinned.motion.free, change);
-    }
-    Ok(())
-}
-
-/// Constrains in the second solve what bodies hold: it ends with the velocity with which it moved.
-fn hold_at_ends(
-    integrator: &TimeIntegrator,
-    local: &LocalState,
-    bodies: &BodyResponse,
-    system: &mut LinearSystem,
-) {
-    let times = integrator.extrapolation();
-    let (from, to, states) = (&integrator.v, &local.v, bodies.states());
-    let held = bodies.constraints().iter();
-    for c in held.filter(|c| states[c.local as usize].held) {
-        let i = c.local as usize;
-        let change = (to[i] - from[i]) / times;
-        system.filter.constrain(i, c.free, change);
     }
 }

@@ -9,8 +9,8 @@
 //! | entry | impulse |
 //! |---|---|
 //! | gravity | m g h in a substep of length h |
-//! | pins, bodies | what constraints exert in the solve, `A Δv − b`; bodies also by friction, and |
-//! | | where vertices are kept out of them in the end |
+//! | pins, bodies | what constraints exert in the last solve of a system, `A Δv − b`; bodies also |
+//! | | by friction, and where vertices are kept out of them in the end |
 //! | contact | what the corrections after the solve change: layers of cloth, limits of strain |
 //! | cut | what truncation takes |
 //!
@@ -148,6 +148,17 @@ pub(crate) struct Velocities<'a> {
     pub(crate) moves: &'a [DVec3],
 }
 
+/// What a solve has found of owned vertices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SolvedImpulses<'a> {
+    /// The residual `A Δv − b` in kg m/s.
+    pub(crate) residual: &'a [DVec3],
+    /// The change of velocity in m/s.
+    pub(crate) change: &'a [DVec3],
+    /// How many times the solve's impulses the substep has.
+    pub(crate) times: f64,
+}
+
 impl Impulses {
     /// Begins with a substep.
     pub(crate) fn clear(&mut self) {
@@ -155,21 +166,31 @@ impl Impulses {
         self.bodies.clear();
     }
 
-    /// Notes the forces that pins and bodies exert in a solve, in N s, as `A Δv − b` has them.
+    /// Notes the impulses that pins and bodies exert in a solve. What bodies exert has the friction
+    /// that is part of the system.
     pub(crate) fn note_solve(
         &mut self,
         at: Context<'_>,
         constraints: &[BodyConstraint],
-        force: &[DVec3],
+        solved: SolvedImpulses<'_>,
     ) {
-        let impulse = |local: u32| Impulse {
-            local,
-            impulse: force[local as usize],
-        };
-        let pinned = at.own_pinned().map(|pinned| impulse(pinned.row as u32));
+        let SolvedImpulses {
+            residual,
+            change,
+            times,
+        } = solved;
+        let pinned = at.own_pinned().map(|pinned| Impulse {
+            local: pinned.row as u32,
+            impulse: residual[pinned.row] * times,
+        });
         self.pins.extend(pinned);
-        self.bodies
-            .extend(constraints.iter().map(|c| impulse(c.local)));
+        self.bodies.extend(constraints.iter().map(|c| {
+            let i = c.local as usize;
+            Impulse {
+                local: c.local,
+                impulse: c.exerted(residual[i], change[i]) * times,
+            }
+        }));
     }
 
     /// Notes what bodies change of velocities beside that.

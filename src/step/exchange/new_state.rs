@@ -15,7 +15,7 @@ use weft_runtime::comm::{Collectives, Comm};
 
 use crate::collide::Extent;
 use crate::scene::Integrator;
-use crate::solve::fault;
+use crate::solve::fault::{self, Own};
 use crate::step::certify::{Certification, Goals};
 use crate::step::contact::detection::Detection;
 use crate::step::context::{Context, first_of};
@@ -96,16 +96,25 @@ impl Exchange {
     }
 
     /// Fails on all ranks if a triangle has collapsed on one, and hears what each rank has to say.
-    /// Collective.
+    /// Returns whether vertices of any rank are near bodies. Collective.
     pub(crate) fn agree_and_hear(
         &mut self,
         comm: &mut dyn Comm,
         at: Context<'_>,
         own: Result<(), Collapsed>,
-    ) -> Result<(), StepError> {
-        let (named, heard) = fault::agree_and_hear(comm, first_of(own), &self.said)?;
-        self.heard = heard;
-        named.map_or(Ok(()), |fault| Err(at.collapsed_at(fault.vertex)))
+        near_bodies: bool,
+    ) -> Result<bool, StepError> {
+        let own = Own {
+            fault: first_of(own),
+            flag: near_bodies,
+            said: &self.said,
+        };
+        let heard = fault::agree_and_hear(comm, own)?;
+        self.heard = heard.said;
+        match heard.fault {
+            Some(fault) => Err(at.collapsed_at(fault.vertex)),
+            None => Ok(heard.flag),
+        }
     }
 
     /// Moves the owned vertices and gives every rank the new state; on several, assembles the next

@@ -53,7 +53,7 @@ pub struct Past {
     pub velocities: Vec<DVec3>,
 }
 
-/// Vertices whose state travels in one message: each has up to 147 bytes there.
+/// Vertices whose state travels in one message: each has up to 171 bytes there.
 const PIECE: usize = 1 << 20;
 
 /// What a rank sends of some of its vertices: changes, contacts, and the past if there is one.

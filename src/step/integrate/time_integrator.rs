@@ -142,11 +142,7 @@ impl TimeIntegrator {
     /// x̂ that are of the halo come with [`TimeIntegrator::share_ahead`].
     pub(crate) fn begin(&mut self, h: f64, StateView { x, v }: StateView<'_>) {
         let back;
-        (self.tau, back) = match self.integrator {
-            Integrator::Euler => (h, 0.0),
-            Integrator::Bdf2 => backward_differences(h, self.past.length),
-            Integrator::Newmark | Integrator::Central => (0.5 * h, 0.0),
-        };
+        (self.tau, back) = self.differences(h);
         if self.ahead_x.is_empty() {
             return;
         }
@@ -158,6 +154,29 @@ impl TimeIntegrator {
                 self.ahead_x[i] += (x[i] - *past_x) * back;
                 self.ahead_v[i] += (v[i] - *past_v) * back;
             }
+        }
+    }
+
+    /// The time τ for which forces act in a substep of length `h` (s).
+    pub(crate) fn tau_of(&self, h: f64) -> f64 {
+        self.differences(h).0
+    }
+
+    /// The time τ and the factor b of a substep of length `h` (s).
+    fn differences(&self, h: f64) -> (f64, f64) {
+        match self.integrator {
+            Integrator::Euler => (h, 0.0),
+            Integrator::Bdf2 => backward_differences(h, self.past.length),
+            Integrator::Newmark | Integrator::Central => (0.5 * h, 0.0),
+        }
+    }
+
+    /// The velocity w of an owned vertex at `x` (m) for the velocity u that was found.
+    pub(crate) fn motion(&self, h: f64, x: DVec3, i: usize, u: DVec3) -> DVec3 {
+        if self.looks_back() && self.past.length > 0.0 {
+            (self.ahead_x[i] - x) / h + u * (self.tau / h)
+        } else {
+            u
         }
     }
 
@@ -317,11 +336,10 @@ impl TimeIntegrator {
         }
     }
 
-    /// Velocities at the end, from the change that the second solve found.
+    /// Velocities at the end, from the change that the second solve found, extrapolated.
     pub(crate) fn finish(&mut self, change: &[DVec3]) {
-        let times = self.extrapolation();
         for ((end, v), change) in self.ends.iter_mut().zip(&self.v).zip(change) {
-            *end = *v + *change * times;
+            *end = *v + *change;
         }
     }
 

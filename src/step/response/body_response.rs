@@ -1,16 +1,15 @@
-//! How bodies act on cloth: constraints that are set, held and released, friction, and a last
-//! clamp.
+//! How bodies act on cloth: constraints in the solve, with Coulomb's law, and a last clamp.
 //!
 //! A vertex that would come closer to a body than the contact thickness is constrained along the
-//! contact's normal, inside the conjugate gradients [TB06 §3.2]. The constraint is held while the
-//! body pushes; when it would have to pull, the vertex is released [BW98, §5.3]. Coulomb friction
-//! either holds the tangential directions too (sticking), as long as the force for that stays
-//! within the cone, or acts after the solve as an impulse against sliding. What the solve did not
-//! foresee, a vertex pulled into a body by its neighbours, is clamped last: no vertex ends a step
-//! closer than it may.
+//! contact's normal, inside the conjugate gradients [TB06 §3.2]. After a solve the impulses that
+//! constraints needed are compared with what bodies can do, and constraints are revised
+//! (`vertex_contact`) until nothing changes, or a few times ([`TURNS`]): bodies push and never pull
+//! [BW98, §5.3], and friction is within Coulomb's cone. What holds at the end of a step is where
+//! the next one begins. What no solve foresaw is clamped last: no vertex ends a step closer than it
+//! may.
 //!
 //! In: the vertex-body contacts of owned vertices, sorted. Everything here is local to a vertex, so
-//! it does not depend on who owns it.
+//! it does not depend on who owns it; whether there is another turn is agreed on by all ranks.
 //!
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
 
@@ -18,44 +17,37 @@ use glam::{DMat3, DVec3};
 use serde::{Deserialize, Serialize};
 
 use super::constraint::opening_rate;
+pub(crate) use super::vertex_contact::BodyConstraint;
+use super::vertex_contact::{Closing, Found, Revised, Touching, Wrong, rub};
 use crate::collide::contact::Contact;
+use crate::solve::BlockMatrix;
 use crate::step::integrate::time_integrator::Jolt;
+use crate::step::system::linear_system::LinearSystem;
 use crate::step::world::Friction;
 
+/// The most solves of a system in a step.
+pub(crate) const TURNS: u32 = 3;
 /// A held contact stays one until it is this much beyond its target, as a share of it.
 const SLACK: f64 = 0.1;
-/// Normals closer than this (cosine) are one surface: neighbouring facets of a smooth body.
-const SAME_SURFACE: f64 = 0.9;
-/// By which share a vertex that friction holds gives way along the body. As freely as others, and
-/// layers creep on slopes and never come to rest; not at all, and a sheet that walls push together
-/// on a floor is torn, for it cannot rise where it has to be drawn in.
-const STICKING_YIELDS: f64 = 0.2;
+/// A contact that was left out is taken in if it closes by more than this share of its target
+/// within the step.
+const CLOSES: f64 = 1e-6;
+/// By how much a solve may be wrong about the impulse of a constraint, as a multiple of the
+/// vertex's share, by mass, of what it may leave.
+const ERROR: f64 = 10.0;
 
 /// What the contact of one owned vertex with bodies was at the end of the last step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VertexState {
     /// A constraint acted and the body pushed.
     pub held: bool,
-    /// The constraint would have had to pull and was let go.
+    /// The constraint would have had to pull and was let go, and the vertex has not left the body's
+    /// reach since.
     pub released: bool,
     /// Friction held the vertex in place.
     pub sticking: bool,
-}
-
-/// Directions in which a vertex may not choose its velocity.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct BodyConstraint {
-    /// The vertex's index among those owned.
-    pub(crate) local: u32,
-    /// Projection onto the free directions.
-    pub(crate) free: DMat3,
-    /// Prescribed velocity change in m/s, within the constrained directions.
-    pub(crate) change: DVec3,
-    /// Normal of the deepest contact, out of the body.
-    normal: DVec3,
-    body_velocity: DVec3,
-    friction: f64,
-    sticking: bool,
+    /// The force of friction against its sliding, in N.
+    pub friction: DVec3,
 }
 
 /// Contact of the owned vertices with bodies, over the steps.
@@ -63,10 +55,30 @@ pub(crate) struct BodyConstraint {
 pub(crate) struct BodyResponse {
     states: Vec<VertexState>,
     constraints: Vec<BodyConstraint>,
+    /// The constraints of the next turn, if there is one.
+    revised: Vec<BodyConstraint>,
+    /// The vertices without a constraint that a body has let go of.
+    released: Vec<u32>,
+    /// How often the normals of each owned vertex that has none were exchanged in this step.
+    exchanged: Vec<u8>,
+    /// How wrong the last solve is at each owned vertex ([`Wrong::energies`]).
+    wrong: Vec<[f64; 2]>,
+    /// The rows of a system to which friction was added, as they were.
+    rows: Vec<Row>,
     /// What friction took of velocities at impacts, in m/s.
     jolts: Vec<Jolt>,
     /// What friction took of velocities, and what was put right last, in m/s.
     pushes: Vec<Jolt>,
+}
+
+/// A row of a system.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    local: u32,
+    /// Its right-hand side in kg m/s.
+    rhs: DVec3,
+    /// Its block on the diagonal in kg.
+    block: DMat3,
 }
 
 /// What a step's response needs to know beside the contacts.
@@ -74,12 +86,68 @@ pub(crate) struct BodyResponse {
 pub(crate) struct StepContext<'a> {
     /// Length of the step in s.
     pub(crate) dt: f64,
+    /// The time for which forces act in its solve, in s.
+    pub(crate) tau: f64,
     /// Acceleration in m/s².
     pub(crate) gravity: DVec3,
     /// The first owned vertex: local indices count from here.
     pub(crate) first: u32,
     /// The friction of each pair.
     pub(crate) friction: &'a Friction,
+    /// The masses of the owned vertices in kg.
+    pub(crate) masses: &'a [f64],
+    /// For which of these pins hold.
+    pub(crate) pinned: &'a [bool],
+}
+
+impl StepContext<'_> {
+    /// What a vertex may be constrained from.
+    fn touching<'a>(
+        &'a self,
+        contacts: &'a [&'a Contact],
+        local: usize,
+        velocity: DVec3,
+    ) -> Touching<'a> {
+        Touching {
+            contacts,
+            local: local as u32,
+            velocity,
+            dt: self.dt,
+            friction: self.friction,
+        }
+    }
+}
+
+/// What a solve has found of the owned vertices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SolvedTurn<'a> {
+    /// The residual `A Δv − b` in kg m/s.
+    pub(crate) residual: &'a [DVec3],
+    /// What the solve may leave in free directions, in √J.
+    pub(crate) allowed: f64,
+    /// The velocities at the start of the step, in m/s.
+    pub(crate) velocities: &'a [DVec3],
+    /// The change of velocity in m/s.
+    pub(crate) change: &'a [DVec3],
+    /// The matrix in kg; without one vertices have their masses alone.
+    pub(crate) matrix: Option<&'a BlockMatrix>,
+    /// The mass of all cloth in kg.
+    pub(crate) all_mass: f64,
+}
+
+impl SolvedTurn<'_> {
+    fn found(&self, i: usize, mass: f64) -> Found {
+        Found {
+            residual: self.residual[i],
+            velocity: self.velocities[i] + self.change[i],
+            mass,
+            inertia: self.matrix.map_or(mass, |matrix| {
+                let block = matrix.diagonal_block(i);
+                (block.x_axis.x + block.y_axis.y + block.z_axis.z) / 3.0
+            }),
+            error: ERROR * self.allowed * mass / self.all_mass.sqrt(),
+        }
+    }
 }
 
 impl BodyResponse {
@@ -88,65 +156,241 @@ impl BodyResponse {
     pub(crate) fn new(owned: usize) -> Self {
         Self {
             states: vec![VertexState::default(); owned],
-            constraints: Vec::new(),
-            jolts: Vec::new(),
-            pushes: Vec::new(),
+            exchanged: vec![0; owned],
+            wrong: vec![[0.0; 2]; owned],
+            ..Self::default()
         }
     }
 
     /// Chooses the constraints of this step.
     ///
-    /// `contacts` are those of owned vertices with bodies, sorted; vertices for which `pinned`
-    /// holds are left alone. `velocities` are those of owned vertices at the start of the step, in
-    /// m/s.
+    /// `contacts` are those of owned vertices with bodies, sorted; pinned vertices are left alone.
+    /// `velocities` are those of owned vertices at the start of the step, in m/s.
     pub(crate) fn constrain<'c>(
         &mut self,
         contacts: impl Iterator<Item = &'c Contact>,
         velocities: &[DVec3],
-        pinned: &[bool],
         step: &StepContext<'_>,
     ) {
         self.constraints.clear();
+        self.exchanged.fill(0);
+        self.released.clear();
+        self.rows.clear();
         by_vertex(contacts, |vertex, group| {
             let local = (vertex - step.first) as usize;
-            if !pinned[local] {
-                let constraint = self.choose(group, local, velocities[local], step);
-                self.constraints.extend(constraint);
+            if step.pinned[local] {
+                return;
             }
+            let (state, velocity) = (self.states[local], velocities[local]);
+            let acting = acting(group, state, velocity, step);
+            let touching = step.touching(&acting, local, velocity);
+            let constraint = BodyConstraint::new(&touching, state, step.tau);
+            if constraint.is_none() && state.released {
+                self.released.push(local as u32);
+            }
+            self.constraints.extend(constraint);
         });
     }
 
-    /// The constraints of this step, one per constrained vertex, ascending.
+    /// The constraints of this turn, one per constrained vertex, ascending.
     #[must_use]
     pub(crate) fn constraints(&self) -> &[BodyConstraint] {
         &self.constraints
     }
 
-    /// Holds, releases and rubs, from the impulse that each constraint turned out to need.
-    ///
-    /// `residual` is `A Δv − b` on owned vertices in kg m/s; `velocities` are the new ones.
-    pub(crate) fn settle(&mut self, residual: &[DVec3], masses: &[f64], velocities: &mut [DVec3]) {
+    /// Adds friction to a system. That of an earlier turn is taken off first, unless the system is
+    /// another one.
+    pub(crate) fn exert(&mut self, system: &mut LinearSystem, is_new: bool) {
+        if !is_new {
+            for row in &self.rows {
+                let i = row.local as usize;
+                system.rhs[i] = row.rhs;
+                system.matrix.set_diagonal_block(i, &row.block);
+            }
+        }
+        self.rows.clear();
+        for c in self
+            .constraints
+            .iter()
+            .filter(|c| c.friction != DVec3::ZERO || c.drag > 0.0)
+        {
+            let i = c.local as usize;
+            let row = Row {
+                local: c.local,
+                rhs: system.rhs[i],
+                block: system.matrix.diagonal_block(i),
+            };
+            system.rhs[i] += c.friction;
+            if c.drag > 0.0 {
+                let block = row.block + c.dragged();
+                system.matrix.set_diagonal_block(i, &block);
+            }
+            self.rows.push(row);
+        }
+    }
+
+    /// Compares what a solve has found with what bodies can do; `moves` is the velocity with which
+    /// an owned vertex would move. If another solve would be the `last` one, friction is chosen so
+    /// that it surely takes energy. [`wrong`](Self::wrong) then says how wrong the solve is.
+    pub(crate) fn revise<'c>(
+        &mut self,
+        contacts: impl Iterator<Item = &'c Contact>,
+        solved: &SolvedTurn<'_>,
+        moves: impl Fn(usize) -> DVec3,
+        step: &StepContext<'_>,
+        last: bool,
+    ) {
+        self.wrong.fill([0.0; 2]);
+        self.revised.clear();
+        let mut constraints = self.constraints.iter().peekable();
+        by_vertex(contacts, |vertex, group| {
+            let local = (vertex - step.first) as usize;
+            if step.pinned[local] {
+                return;
+            }
+            let constraint = constraints.next_if(|c| c.local as usize == local);
+            let closing = closing(group, constraint, moves(local), step);
+            let (velocity, mass) = (solved.velocities[local], step.masses[local]);
+            let found = solved.found(local, mass);
+            if let Some(constraint) = constraint {
+                let touching = step.touching(group, local, velocity);
+                let Revised {
+                    constraint: revised,
+                    wrong,
+                } = constraint.revise(&found, &closing, &touching, last);
+                let speed = constraint.speed_past(found.velocity);
+                self.wrong[local] = wrong.energies(&found, speed);
+                if revised.is_none() {
+                    self.exchanged[local] = constraint.exchanges() + 1;
+                    self.released.push(local as u32);
+                }
+                self.revised.extend(revised);
+            } else if !closing.contacts.is_empty() {
+                let touching = step.touching(&closing.contacts, local, velocity);
+                let arrived = BodyConstraint::arriving(&touching, self.exchanged[local]);
+                if arrived.is_some() {
+                    let wrong = Wrong {
+                        late: mass * closing.lack,
+                        ..Wrong::default()
+                    };
+                    let speed = arrived.map_or(0.0, |c| c.speed_past(found.velocity));
+                    self.wrong[local] = wrong.energies(&found, speed);
+                }
+                self.revised.extend(arrived);
+            }
+        });
+    }
+
+    /// How wrong the last solve is, as the last revision has found it. For each owned vertex in J,
+    /// like squares of what solves leave: what is only late, and what may give the cloth energy.
+    #[must_use]
+    pub(crate) fn wrong(&self) -> &[[f64; 2]] {
+        &self.wrong
+    }
+
+    /// Goes on to the constraints that were revised.
+    pub(crate) fn turn(&mut self) {
+        std::mem::swap(&mut self.constraints, &mut self.revised);
+    }
+
+    /// Takes what contacts came to at the end of the last turn, and lets friction act at first
+    /// contacts. `velocities` are the new ones; `ends` says that another solve finds those at the
+    /// end.
+    pub(crate) fn settle(
+        &mut self,
+        solved: &SolvedTurn<'_>,
+        step: &StepContext<'_>,
+        ends: bool,
+        velocities: &mut [DVec3],
+    ) {
         self.states.fill(VertexState::default());
+        for &local in &self.released {
+            self.states[local as usize].released = true;
+        }
         self.jolts.clear();
         self.pushes.clear();
         for c in &self.constraints {
             let i = c.local as usize;
             let before = velocities[i];
-            self.states[i] = c.settle(residual[i], masses[i], &mut velocities[i]);
+            let found = solved.found(i, step.masses[i]);
+            self.states[i] = c.settle(&found, step.tau, ends, &mut velocities[i]);
             let rubbed = velocities[i] - before;
             if rubbed != DVec3::ZERO {
                 self.pushes.push(Jolt {
                     local: c.local,
                     change: rubbed,
                 });
-                // Of what the body pushes, the part that changes the speed of approach.
-                let push = residual[i].dot(c.normal);
-                let impact = (masses[i] * c.change.dot(c.normal) / push).clamp(0.0, 1.0);
+            }
+            // What an impact takes is no force that goes on.
+            let change = rubbed + c.friction_in_solve(&found);
+            if change != DVec3::ZERO {
+                let change = change * c.impact_share(&found);
                 self.jolts.push(Jolt {
                     local: c.local,
-                    change: rubbed * impact,
+                    change,
                 });
             }
+        }
+    }
+
+    /// Goes on to the second solve of the step, which leads from velocities `from` to those at the
+    /// end, by `times` what it finds. What was held ends along normals with the velocities `to`
+    /// with which it moved (m/s).
+    pub(crate) fn end(&mut self, from: &[DVec3], to: &[DVec3], times: f64, step: &StepContext<'_>) {
+        self.rows.clear();
+        let states = &self.states;
+        self.revised.clear();
+        let ends = self.constraints.iter().map(|c| {
+            let i = c.local as usize;
+            c.at_end([from[i], to[i]], times, states[i], step.tau)
+        });
+        self.revised.extend(ends.flatten());
+        self.turn();
+    }
+
+    /// Compares what the second solve has found with what bodies can do, as
+    /// [`revise`](Self::revise) does.
+    pub(crate) fn revise_ends(
+        &mut self,
+        solved: &SolvedTurn<'_>,
+        step: &StepContext<'_>,
+        last: bool,
+    ) {
+        self.wrong.fill([0.0; 2]);
+        self.revised.clear();
+        for c in &self.constraints {
+            let i = c.local as usize;
+            let mass = step.masses[i];
+            let found = solved.found(i, mass);
+            let Revised { constraint, wrong } = c.revise_end(&found, solved.velocities[i], last);
+            self.wrong[i] = wrong.energies(&found, c.speed_past(found.velocity));
+            self.revised.extend(constraint);
+        }
+    }
+
+    /// Takes what contacts came to at the end of the second solve: `velocities` are those with
+    /// which vertices end.
+    pub(crate) fn settle_ends(
+        &mut self,
+        solved: &SolvedTurn<'_>,
+        step: &StepContext<'_>,
+        velocities: &mut [DVec3],
+    ) {
+        for state in self.states.iter_mut().filter(|state| state.held) {
+            *state = VertexState {
+                released: true,
+                ..VertexState::default()
+            };
+        }
+        for c in &self.constraints {
+            let i = c.local as usize;
+            let found = solved.found(i, step.masses[i]);
+            let before = velocities[i];
+            self.states[i] = c.settle(&found, step.tau, false, &mut velocities[i]);
+            self.pushes.push(Jolt {
+                local: c.local,
+                change: velocities[i] - before,
+            });
         }
     }
 
@@ -163,41 +407,17 @@ impl BodyResponse {
         self.pushes.drain(..)
     }
 
-    /// Settles the velocities at the end of a step, where others moved the vertices: those
-    /// that were held then may be released, and rub.
-    ///
-    /// `residual` is of the whole step.
-    pub(crate) fn settle_ends(
-        &mut self,
-        residual: &[DVec3],
-        masses: &[f64],
-        velocities: &mut [DVec3],
-    ) {
-        for c in &self.constraints {
-            let i = c.local as usize;
-            if self.states[i].held {
-                let before = velocities[i];
-                self.states[i] = c.settle(residual[i], masses[i], &mut velocities[i]);
-                self.pushes.push(Jolt {
-                    local: c.local,
-                    change: velocities[i] - before,
-                });
-            }
-        }
-    }
-
     /// Keeps every owned vertex out of the bodies it is close to; returns how many had to be moved.
     pub(crate) fn clamp<'c>(
         &mut self,
         contacts: impl Iterator<Item = &'c Contact>,
         velocities: &mut [DVec3],
-        pinned: &[bool],
         step: &StepContext<'_>,
     ) -> usize {
         let mut clamped = 0;
         by_vertex(contacts, |vertex, group| {
             let local = (vertex - step.first) as usize;
-            if pinned[local] {
+            if step.pinned[local] {
                 return;
             }
             let velocity = &mut velocities[local];
@@ -211,12 +431,9 @@ impl BodyResponse {
                     if lack > 0.0 {
                         *velocity += contact.normal * lack;
                         let friction = step.friction.of(contact);
-                        rub(
-                            velocity,
-                            contact.body_velocity,
-                            contact.normal,
-                            friction * lack,
-                        );
+                        let relative = *velocity - contact.body_velocity;
+                        let sliding = relative - contact.normal * relative.dot(contact.normal);
+                        rub(velocity, sliding, friction * lack);
                         touched = true;
                     }
                 }
@@ -242,118 +459,50 @@ impl BodyResponse {
     pub(crate) fn states_mut(&mut self) -> &mut [VertexState] {
         &mut self.states
     }
-
-    /// The constraint of one vertex, from all its contacts.
-    fn choose(
-        &self,
-        group: &[&Contact],
-        local: usize,
-        velocity: DVec3,
-        step: &StepContext<'_>,
-    ) -> Option<BodyConstraint> {
-        let state = self.states[local];
-        let foreseen = velocity + step.gravity * step.dt;
-        let acts = |c: &Contact| {
-            let rate = (velocity - c.body_velocity).dot(c.normal);
-            let approach = (foreseen - c.body_velocity).dot(c.normal);
-            let comes_close = c.gap + step.dt * approach < c.target;
-            if state.released {
-                rate < 0.0 && c.gap + step.dt * rate < c.target
-            } else {
-                comes_close || (state.held && c.gap < c.target * (1.0 + SLACK))
-            }
-        };
-        let mut directions: [DVec3; 3] = [DVec3::ZERO; 3];
-        let mut rates = [0.0; 3];
-        let mut normals: [DVec3; 3] = [DVec3::ZERO; 3];
-        let mut count = 0;
-        let mut deepest: Option<&Contact> = None;
-        // Deepest first; ties in the order of features.
-        let mut order: Vec<&Contact> = group.iter().copied().filter(|c| acts(c)).collect();
-        order.sort_by(|a, b| (a.gap - a.target).total_cmp(&(b.gap - b.target)));
-        for contact in order {
-            if count == 3
-                || normals[..count]
-                    .iter()
-                    .any(|n| n.dot(contact.normal) > SAME_SURFACE)
-            {
-                continue;
-            }
-            deepest = deepest.or(Some(contact));
-            let wanted = contact.body_velocity.dot(contact.normal) + opening_rate(contact, step.dt)
-                - velocity.dot(contact.normal);
-            // Gram-Schmidt, the prescribed rate carried along.
-            let mut direction = contact.normal;
-            let mut rate = wanted;
-            for k in 0..count {
-                let along = contact.normal.dot(directions[k]);
-                direction -= directions[k] * along;
-                rate -= rates[k] * along;
-            }
-            let length = direction.length();
-            if length < 1e-3 {
-                continue;
-            }
-            normals[count] = contact.normal;
-            directions[count] = direction / length;
-            rates[count] = rate / length;
-            count += 1;
-        }
-        let contact = deepest?;
-        let mut free = DMat3::IDENTITY;
-        let mut change = DVec3::ZERO;
-        for k in 0..count {
-            let d = directions[k];
-            free -= DMat3::from_cols(d * d.x, d * d.y, d * d.z);
-            change += d * rates[k];
-        }
-        let sticking = state.sticking && step.friction.of(contact) > 0.0;
-        if sticking || count == 3 {
-            // Move with the body in the free directions too.
-            change += free * (contact.body_velocity - velocity);
-            free = DMat3::ZERO;
-        }
-        Some(BodyConstraint {
-            local: local as u32,
-            free,
-            change,
-            normal: contact.normal,
-            body_velocity: contact.body_velocity,
-            friction: step.friction.of(contact),
-            sticking,
-        })
-    }
 }
 
-impl BodyConstraint {
-    /// How much a vertex that friction holds gives way to what the solve did not foresee, per
-    /// direction: as freely as any off the body, but less along it.
-    pub(crate) fn yields(&self) -> DMat3 {
-        let n = self.normal;
-        let off = DMat3::from_cols(n * n.x, n * n.y, n * n.z);
-        off + (DMat3::IDENTITY - off) * STICKING_YIELDS
-    }
-
-    /// What becomes of the contact that needed the impulse `residual` (kg m/s).
-    fn settle(&self, residual: DVec3, mass: f64, velocity: &mut DVec3) -> VertexState {
-        let push = residual.dot(self.normal);
-        if push < 0.0 {
-            return VertexState {
-                released: true,
-                ..VertexState::default()
-            };
-        }
-        let limit = self.friction * push;
-        let sticking = if self.sticking {
-            (residual - self.normal * push).length() <= limit
+/// The contacts of a vertex that act on it at the start of a step, the deepest first.
+fn acting<'c>(
+    group: &[&'c Contact],
+    state: VertexState,
+    velocity: DVec3,
+    step: &StepContext<'_>,
+) -> Vec<&'c Contact> {
+    let foreseen = velocity + step.gravity * step.dt;
+    let acts = |c: &&Contact| {
+        let rate = (velocity - c.body_velocity).dot(c.normal);
+        let approach = (foreseen - c.body_velocity).dot(c.normal);
+        let comes_close = c.gap + step.dt * approach < c.target;
+        if state.released {
+            rate < 0.0 && c.gap + step.dt * rate < c.target
         } else {
-            rub(velocity, self.body_velocity, self.normal, limit / mass)
-        };
-        VertexState {
-            held: true,
-            released: false,
-            sticking,
+            comes_close || (state.held && c.gap < c.target * (1.0 + SLACK))
         }
+    };
+    let mut acting: Vec<&Contact> = group.iter().copied().filter(acts).collect();
+    // Ties in the order of features.
+    acting.sort_by(|a, b| (a.gap - a.target).total_cmp(&(b.gap - b.target)));
+    acting
+}
+
+/// The contacts of a vertex that close more than they may if it moves with this velocity, and that
+/// its constraint leaves out.
+fn closing<'c>(
+    group: &[&'c Contact],
+    constraint: Option<&BodyConstraint>,
+    velocity: DVec3,
+    step: &StepContext<'_>,
+) -> Closing<'c> {
+    let lack = |c: &Contact| least_rate(c, step.dt) - (velocity - c.body_velocity).dot(c.normal);
+    let left_out = |c: &&Contact| !constraint.is_some_and(|by| by.is_by(c.id));
+    let closes = |c: &&Contact| lack(c) * step.dt > CLOSES * c.target;
+    let mut contacts: Vec<&Contact> = (group.iter().copied())
+        .filter(|c| left_out(c) && closes(c))
+        .collect();
+    contacts.sort_by(|a, b| lack(b).total_cmp(&lack(a)));
+    Closing {
+        lack: contacts.first().map_or(0.0, |most| lack(most)),
+        contacts,
     }
 }
 
@@ -381,25 +530,13 @@ pub(crate) fn least_rate(contact: &Contact, dt: f64) -> f64 {
     opening_rate(contact, dt).min(0.0)
 }
 
-/// Takes up to `limit` (m/s) off the sliding velocity; true if that stopped it.
-fn rub(velocity: &mut DVec3, body_velocity: DVec3, normal: DVec3, limit: f64) -> bool {
-    let relative = *velocity - body_velocity;
-    let sliding = relative - normal * relative.dot(normal);
-    let speed = sliding.length();
-    if speed <= limit {
-        *velocity -= sliding;
-        return limit > 0.0;
-    }
-    *velocity -= sliding * (limit / speed);
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::collide::contact::{PairId, PairKind, Separation};
 
     const TARGET: f64 = 0.004;
+    const MASS: f64 = 2e-5;
 
     fn contact(face: u32, normal: DVec3, gap: f64) -> Contact {
         let id = PairId {
@@ -420,9 +557,68 @@ mod tests {
     fn step(friction: &Friction) -> StepContext<'_> {
         StepContext {
             dt: 0.005,
+            tau: 0.005,
             gravity: DVec3::new(0.0, 0.0, -9.81),
             first: 0,
             friction,
+            masses: &[MASS],
+            pinned: &[false],
+        }
+    }
+
+    /// What one free vertex makes of the present constraint: A = m, b = m g dt and friction.
+    fn solved_alone(response: &BodyResponse, step: &StepContext<'_>) -> [DVec3; 2] {
+        let mut b = step.gravity * (MASS * step.dt);
+        let Some(c) = response.constraints().first() else {
+            return [DVec3::ZERO, b / MASS];
+        };
+        b += c.friction;
+        let a = DMat3::from_diagonal(DVec3::splat(MASS)) + c.dragged();
+        // Along the body the matrix is a number.
+        let change = c.change + c.free * (b - a * c.change) / (MASS + c.drag);
+        [a * change - b, change]
+    }
+
+    /// One step of a free vertex, with all its turns.
+    fn advance_alone(
+        response: &mut BodyResponse,
+        contacts: &[Contact],
+        velocity: &mut [DVec3; 1],
+        step: &StepContext<'_>,
+    ) {
+        response.constrain(contacts.iter(), &velocity[..], step);
+        let begin = *velocity;
+        for turn in 1.. {
+            let [residual, change] = solved_alone(response, step);
+            let (residual, change) = ([residual], [change]);
+            let solved = solved(&residual, &begin, &change);
+            let moves = |i: usize| begin[i] + change[i];
+            let last = turn + 1 >= TURNS;
+            if turn < TURNS {
+                response.revise(contacts.iter(), &solved, moves, step, last);
+                if response.wrong()[0] != [0.0; 2] {
+                    response.turn();
+                    continue;
+                }
+            }
+            velocity[0] = begin[0] + change[0];
+            response.settle(&solved, step, false, velocity);
+            break;
+        }
+    }
+
+    fn solved<'a>(
+        residual: &'a [DVec3],
+        velocities: &'a [DVec3],
+        change: &'a [DVec3],
+    ) -> SolvedTurn<'a> {
+        SolvedTurn {
+            residual,
+            allowed: 0.0,
+            velocities,
+            change,
+            matrix: None,
+            all_mass: MASS,
         }
     }
 
@@ -432,12 +628,7 @@ mod tests {
         let velocity = [DVec3::new(0.3, 0.0, -2.0)];
         let friction = Friction::of_bodies(&[0.5]);
         let step = step(&friction);
-        response.constrain(
-            [contact(0, DVec3::Z, 0.009)].iter(),
-            &velocity,
-            &[false],
-            &step,
-        );
+        response.constrain([contact(0, DVec3::Z, 0.009)].iter(), &velocity, &step);
         let c = response.constraints()[0];
         let after = velocity[0] + c.change;
         assert!((0.009 + 0.005 * after.z - TARGET).abs() < 1e-15);
@@ -446,18 +637,31 @@ mod tests {
     }
 
     #[test]
-    fn a_contact_that_would_have_to_pull_is_released() {
+    fn a_contact_that_would_have_to_pull_is_released_within_the_step() {
         let mut response = BodyResponse::new(1);
         let contacts = [contact(0, DVec3::Z, TARGET)];
         let friction = Friction::of_bodies(&[0.5]);
         let step = step(&friction);
         let mut velocity = [DVec3::ZERO];
-        response.constrain(contacts.iter(), &velocity, &[false], &step);
+        response.constrain(contacts.iter(), &velocity, &step);
         assert_eq!(response.constraints().len(), 1);
-        response.settle(&[DVec3::new(0.0, 0.0, -1e-6)], &[1e-5], &mut velocity);
-        assert!(response.states()[0].released);
-        response.constrain(contacts.iter(), &velocity, &[false], &step);
+        let (residual, change) = ([DVec3::new(0.0, 0.0, -1e-6)], [DVec3::ZERO]);
+        let pulled = solved(&residual, &[DVec3::ZERO], &change);
+        let lifts = |_: usize| DVec3::Z;
+        response.revise(contacts.iter(), &pulled, lifts, &step, false);
+        assert!(response.wrong()[0] != [0.0; 2]);
+        response.turn();
         assert!(response.constraints().is_empty());
+        response.settle(&pulled, &step, false, &mut velocity);
+        assert!(response.states()[0].released);
+        // Gravity alone does not make it a contact again, but what the solve finds does.
+        response.constrain(contacts.iter(), &velocity, &step);
+        assert!(response.constraints().is_empty());
+        let sinks = |_: usize| -DVec3::Z;
+        response.revise(contacts.iter(), &pulled, sinks, &step, false);
+        assert!(response.wrong()[0] != [0.0; 2]);
+        response.turn();
+        assert_eq!(response.constraints().len(), 1);
     }
 
     #[test]
@@ -468,13 +672,34 @@ mod tests {
         let tilted = DVec3::new(0.05, 0.0, 1.0).normalize();
         let velocity = [DVec3::new(-1.0, 0.0, -1.0)];
         let smooth = [contact(0, DVec3::Z, 0.003), contact(1, tilted, 0.0031)];
-        response.constrain(smooth.iter(), &velocity, &[false], &step);
+        response.constrain(smooth.iter(), &velocity, &step);
         assert!((response.constraints()[0].free * DVec3::X - DVec3::X).length() < 1e-15);
         let corner = [contact(0, DVec3::Z, 0.003), contact(1, DVec3::X, 0.003)];
-        response.constrain(corner.iter(), &velocity, &[false], &step);
+        response.constrain(corner.iter(), &velocity, &step);
         let c = response.constraints()[0];
         assert!((c.free * DVec3::X).length() < 1e-15 && (c.free * DVec3::Z).length() < 1e-15);
         assert!((c.free * DVec3::Y - DVec3::Y).length() < 1e-15);
+    }
+
+    /// A wall that would have to pull is let go, and the floor below stays.
+    #[test]
+    fn of_two_bodies_the_one_that_pulls_lets_go() {
+        let mut response = BodyResponse::new(1);
+        let friction = Friction::of_bodies(&[0.0]);
+        let step = step(&friction);
+        let corner = [contact(0, DVec3::Z, TARGET), contact(1, DVec3::X, TARGET)];
+        let velocity = [DVec3::new(-1e-3, 0.0, 0.0)];
+        response.constrain(corner.iter(), &velocity, &step);
+        assert!((response.constraints()[0].free * DVec3::X).length() < 1e-15);
+        let (residual, change) = ([DVec3::new(-1e-6, 0.0, 1e-6)], [DVec3::ZERO]);
+        let pulled = solved(&residual, &velocity, &change);
+        let lifts = |_: usize| DVec3::X;
+        response.revise(corner.iter(), &pulled, lifts, &step, false);
+        assert!(response.wrong()[0] != [0.0; 2]);
+        response.turn();
+        let c = response.constraints()[0];
+        assert!((c.free * DVec3::X - DVec3::X).length() < 1e-15);
+        assert!((c.free * DVec3::Z).length() < 1e-15);
     }
 
     /// Selle et al. 2009: a particle on an incline keeps v₀ + (sin φ − μ cos φ) g t.
@@ -484,24 +709,17 @@ mod tests {
         for (friction, start) in [(0.6, 0.0), (0.9, 1.0)] {
             let normal = DVec3::new(angle.sin(), 0.0, angle.cos());
             let down = DVec3::new(angle.cos(), 0.0, -angle.sin());
-            let (mass, coefficients) = (2e-5, Friction::of_bodies(&[friction]));
+            let coefficients = Friction::of_bodies(&[friction]);
             let step = step(&coefficients);
             let mut response = BodyResponse::new(1);
             let mut velocity = [down * start];
             let acceleration = 9.81 * (angle.sin() - friction * angle.cos());
             for n in 1..=400 {
                 let contacts = [contact(0, normal, TARGET)];
-                response.constrain(contacts.iter(), &velocity, &[false], &step);
-                // One free particle: A = m, b = m g dt.
-                let c = response.constraints()[0];
-                let b = step.gravity * (mass * step.dt);
-                let change = c.change + c.free * (b / mass - c.change);
-                let residual = [change * mass - b];
-                velocity[0] += change;
-                response.settle(&residual, &[mass], &mut velocity);
+                advance_alone(&mut response, &contacts, &mut velocity, &step);
                 let expected = (start + acceleration * step.dt * f64::from(n)).max(0.0);
                 assert!(
-                    (velocity[0].dot(down) - expected).abs() < 1e-9,
+                    (velocity[0].dot(down) - expected).abs() < 1e-12,
                     "{friction} {n}"
                 );
                 assert!(velocity[0].dot(normal).abs() < 1e-12);
@@ -509,21 +727,40 @@ mod tests {
         }
     }
 
+    /// The force is kept, so that a step of another length takes its share of it.
+    #[test]
+    fn friction_is_kept_as_a_force() {
+        let mut response = BodyResponse::new(1);
+        let coefficients = Friction::of_bodies(&[0.5]);
+        let whole = step(&coefficients);
+        let contacts = [contact(0, DVec3::Z, TARGET)];
+        let mut velocity = [DVec3::X];
+        advance_alone(&mut response, &contacts, &mut velocity, &whole);
+        let expected = -0.5 * 9.81 * MASS;
+        assert!((response.states()[0].friction.x / expected - 1.0).abs() < 1e-12);
+        let half = StepContext {
+            dt: 0.5 * whole.dt,
+            tau: 0.5 * whole.tau,
+            ..whole
+        };
+        response.constrain(contacts.iter(), &velocity, &half);
+        let impulse = response.constraints()[0].friction.x;
+        assert!((impulse / (expected * half.tau) - 1.0).abs() < 1e-12);
+    }
+
     #[test]
     fn the_clamp_lets_nothing_through_and_pins_alone() {
         let mut response = BodyResponse::new(1);
         let friction = Friction::of_bodies(&[0.5]);
         let step = step(&friction);
+        let held = StepContext {
+            pinned: &[true],
+            ..step
+        };
         let mut velocity = [DVec3::new(0.0, 0.0, -50.0)];
         let contacts = [contact(0, DVec3::Z, 0.01)];
-        assert_eq!(
-            response.clamp(contacts.iter(), &mut velocity, &[true], &step),
-            0
-        );
-        assert_eq!(
-            response.clamp(contacts.iter(), &mut velocity, &[false], &step),
-            1
-        );
+        assert_eq!(response.clamp(contacts.iter(), &mut velocity, &held), 0);
+        assert_eq!(response.clamp(contacts.iter(), &mut velocity, &step), 1);
         assert!(0.01 + step.dt * velocity[0].z >= TARGET - 1e-15);
     }
 }

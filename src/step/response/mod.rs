@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `responding` | the stages of the response |
 //! | `body_response` | bodies: constraints in the solve, friction, a last clamp |
+//! | `vertex_contact` | the contact of one vertex with bodies, by Coulomb's law |
 //! | `corrections` | impulses after the solve, in passes |
 //! | `impulses` | the rounds of one pass |
 //! | `constraint` | one inequality between velocities, and how it is relaxed |
@@ -27,4 +28,5 @@ mod impulses;
 pub(super) mod responding;
 mod resting;
 pub(super) mod strain_limit;
+mod vertex_contact;
 mod wake_up;

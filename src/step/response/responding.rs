@@ -1,9 +1,8 @@
 //! The response of a substep: constraints by bodies before the solve, and corrections after it.
 
-use glam::DVec3;
 use weft_runtime::comm::Comm;
 
-use super::body_response::{BodyResponse, StepContext};
+use super::body_response::{BodyResponse, SolvedTurn, StepContext};
 use super::corrections::{Correcting, Corrections, LimitedEdges, Pushed};
 use super::edges::Edges;
 use super::strain_limit::most_overstretched;
@@ -26,6 +25,8 @@ use crate::team::Team;
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) bodies: BodyResponse,
+    /// Whether owned vertices are near bodies.
+    near_bodies: bool,
     corrections: Corrections,
     /// The edges whose change of length matters, if it does.
     edges: Option<Edges>,
@@ -41,6 +42,7 @@ impl Response {
     ) -> Self {
         Self {
             bodies: BodyResponse::new(domain.owned().len()),
+            near_bodies: false,
             corrections: Corrections::new(&domain.plan, team),
             edges: watched.then(|| Edges::new(domain, neighbourhood)),
         }
@@ -53,11 +55,29 @@ impl Response {
         at: Context<'_>,
         contacts: &Contacts,
         begin: StateView<'_>,
+        integrator: &TimeIntegrator,
         system: &mut LinearSystem,
         report: &mut StepReport,
     ) {
-        let by_vertex = contacts.vertex_body();
-        (self.bodies).constrain(by_vertex, begin.v, at.pinned(), &step_context(at));
+        self.near_bodies = contacts.vertex_body().next().is_some();
+        let context = step_context(at, integrator.tau_of(at.substep.dt));
+        (self.bodies).constrain(contacts.vertex_body(), begin.v, &context);
+        self.hold(at, begin, system, report);
+    }
+
+    /// Whether owned vertices were near bodies when constraints were chosen.
+    pub(crate) fn is_near_bodies(&self) -> bool {
+        self.near_bodies
+    }
+
+    /// Fills the filter of a system with pins and the present constraints by bodies.
+    pub(crate) fn hold(
+        &self,
+        at: Context<'_>,
+        begin: StateView<'_>,
+        system: &mut LinearSystem,
+        report: &mut StepReport,
+    ) {
         system.hold_pins(at, begin);
         for c in self.bodies.constraints() {
             system.filter.constrain(c.local as usize, c.free, c.change);
@@ -83,10 +103,12 @@ impl Response {
         } = moving;
         let count = at.domain.owned().len();
         let velocities = &mut local.v[..count];
-        for (velocity, change) in velocities.iter_mut().zip(solved.change) {
+        for (velocity, change) in velocities.iter_mut().zip(solved.turn.change) {
             *velocity += *change;
         }
-        self.bodies.settle(solved.force, at.masses(), velocities);
+        let context = step_context(at, integrator.tau);
+        let ends = !integrator.integrator.is_implicit();
+        (self.bodies).settle(&solved.turn, &context, ends, velocities);
         if integrator.integrator == Integrator::Newmark {
             // The second solve begins anew, but for what corrections change.
             self.bodies.take_pushes();
@@ -107,7 +129,7 @@ impl Response {
         let velocities = &mut local.v[..count];
         impulses.after_corrections(velocities);
         let by_vertex = contacts.vertex_body();
-        let clamped = (self.bodies).clamp(by_vertex, velocities, at.pinned(), &step_context(at));
+        let clamped = (self.bodies).clamp(by_vertex, velocities, &context);
         report.clamped = clamped as u64;
         integrator.pushed(velocities);
         Ok(())
@@ -163,10 +185,7 @@ impl Response {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Solved<'a> {
     pub(crate) assembly: &'a Assembly,
-    /// The velocity change in m/s.
-    pub(crate) change: &'a [DVec3],
-    /// The residual `A Δv − b` in kg m/s.
-    pub(crate) force: &'a [DVec3],
+    pub(crate) turn: SolvedTurn<'a>,
 }
 
 /// The values that move the vertices of a rank.
@@ -191,12 +210,15 @@ fn note(pushed: &Pushed, report: &mut StepReport) {
     report.rounds_time += pushed.rounds_time;
 }
 
-/// What the response to bodies needs to know.
-fn step_context(at: Context<'_>) -> StepContext<'_> {
+/// What the response to bodies needs to know, where forces act for `tau` (s).
+pub(crate) fn step_context(at: Context<'_>, tau: f64) -> StepContext<'_> {
     StepContext {
         dt: at.substep.dt,
+        tau,
         gravity: at.world.scene().gravity,
         first: at.domain.owned().start as u32,
         friction: at.world.friction(),
+        masses: at.masses(),
+        pinned: at.pinned(),
     }
 }

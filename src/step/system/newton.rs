@@ -70,12 +70,14 @@ struct Residual {
 }
 
 impl Newton<'_> {
-    /// Goes on from the solution of the first system until the equations are met. Collective.
+    /// Goes on from the solution of the first system until the equations are met. Returns the
+    /// residual that they may leave. Collective.
     pub(crate) fn iterate(
         &mut self,
         comm: &mut dyn Comm,
         report: &mut StepReport,
-    ) -> Result<(), StepError> {
+    ) -> Result<f64, StepError> {
+        let before = report.systems.saturating_sub(1);
         let (world, tau) = (self.at.world, self.integrator.tau);
         let settings = world.scene().solver;
         // The first right-hand side: assembled where the substep begins, and not changed by its
@@ -90,7 +92,7 @@ impl Newton<'_> {
             if residual <= allowed {
                 break;
             }
-            let why = if report.systems >= settings.newton {
+            let why = if report.systems - before >= settings.newton {
                 GaveUp::Limit
             } else if residual.is_finite() {
                 // What is left is not negligible, though a solve, which measures it with the matrix
@@ -123,7 +125,7 @@ impl Newton<'_> {
             let at = self.worst(comm)?;
             return Err(StepError::Newton {
                 step: self.at.substep.number(),
-                systems: report.systems,
+                systems: report.systems - before,
                 residual,
                 allowed,
                 at: world.name(at),
@@ -133,7 +135,7 @@ impl Newton<'_> {
         for (force, rhs) in self.solver.force.iter_mut().zip(&self.system.rhs) {
             *force = -*rhs;
         }
-        Ok(())
+        Ok(allowed)
     }
 
     /// Takes the largest share of the last solution that makes the residual or the energy smaller,
@@ -166,6 +168,15 @@ impl Newton<'_> {
         (self.integrator).linearise_at(comm, self.velocities, &self.solver.change)?;
         let tau = self.integrator.tau;
         let collapsed = (self.system).assemble_there(self.at.world, self.integrator, tau);
+        for c in self.constraints {
+            let i = c.local as usize;
+            let dragged = c.dragged();
+            self.system.rhs[i] += c.friction - dragged * self.solver.change[i];
+            if c.drag > 0.0 {
+                let block = self.system.matrix.diagonal_block(i) + dragged;
+                self.system.matrix.set_diagonal_block(i, &block);
+            }
+        }
         match self.at.agree_on_collapse(comm, collapsed) {
             Ok(()) => {}
             Err(StepError::Collapsed { .. }) => return Ok(None),

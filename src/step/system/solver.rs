@@ -1,6 +1,6 @@
 //! The solve of a substep's systems: its start, its tolerance, what is remembered of it.
 
-use glam::DVec3;
+use glam::{DMat3, DVec3};
 use weft_runtime::comm::{Comm, Tag};
 
 use super::linear_system::LinearSystem;
@@ -12,6 +12,7 @@ use crate::solve::{
 use crate::step::context::Context;
 use crate::step::domain::Domain;
 use crate::step::error::StepError;
+use crate::step::response::body_response::BodyConstraint;
 use crate::step::state::LocalState;
 use crate::step::world::World;
 use crate::team::Team;
@@ -84,6 +85,21 @@ impl Solver {
         Ok(outcome)
     }
 
+    /// Solves for the velocity change of the substep once more, with other constraints. It starts
+    /// from the change that was found last. Collective.
+    pub(crate) fn solve_again(
+        &mut self,
+        comm: &mut dyn Comm,
+        at: Context<'_>,
+        system: &LinearSystem,
+        local: &LocalState,
+        tau: f64,
+    ) -> Result<Outcome, StepError> {
+        let (system, tolerance) = (system.view(local), tolerance(at.world, tau));
+        let outcome = (self.cg).solve(comm, &system, &tolerance, &mut self.change);
+        outcome.map_err(|source| unsolved(at, source))
+    }
+
     /// Solves for the change of a further system, from nothing. A residual of `tolerance.absolute`
     /// is always good enough. Collective.
     pub(crate) fn solve_further(
@@ -100,16 +116,32 @@ impl Solver {
         outcome.map_err(|source| unsolved(at, source))
     }
 
-    /// Finds the velocity change by the forces at the start alone. Nothing is solved.
-    pub(crate) fn step_explicitly(&mut self, masses: &[f64], system: &LinearSystem) {
+    /// Finds the velocity change by the forces at the start, and by the drag of bodies on each
+    /// vertex alone. Nothing is solved.
+    pub(crate) fn step_explicitly(
+        &mut self,
+        masses: &[f64],
+        system: &LinearSystem,
+        constraints: &[BodyConstraint],
+    ) {
         let rhs = &system.rhs;
         for ((change, rhs), mass) in self.change.iter_mut().zip(rhs).zip(masses) {
             *change = *rhs / *mass;
+        }
+        let dragged = || constraints.iter().filter(|c| c.drag > 0.0);
+        for c in dragged() {
+            let i = c.local as usize;
+            let inertia = DMat3::from_diagonal(DVec3::splat(masses[i])) + c.dragged();
+            self.change[i] = inertia.inverse() * rhs[i];
         }
         system.filter.enforce(&mut self.change);
         let forces = self.force.iter_mut().zip(&self.change).zip(rhs);
         for (((force, change), rhs), mass) in forces.zip(masses) {
             *force = *change * *mass - *rhs;
+        }
+        for c in dragged() {
+            let i = c.local as usize;
+            self.force[i] += c.dragged() * self.change[i];
         }
     }
 }

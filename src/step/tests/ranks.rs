@@ -159,8 +159,9 @@ fn no_integrator_depends_on_ranks() {
         );
         match way.name {
             "euler, Newton, cut" => assert!(seen.systems > way.steps, "{seen:?}"),
-            "newmark" => assert_eq!(seen.systems, 2 * way.steps),
-            "central" | "bdf2" => assert_eq!(seen.systems, way.steps),
+            // More where bodies cannot do what a solve asks of them.
+            "newmark" => assert!(seen.systems >= 2 * way.steps, "{seen:?}"),
+            "central" | "bdf2" => assert!(seen.systems >= way.steps, "{seen:?}"),
             _ => {}
         }
         for (ranks, workers) in [(3, 1), (2, 2)] {
