@@ -462,7 +462,7 @@ mod tests {
                      material = { density = 0.15, stretch = 1000, bending = 1e-5 }\n";
         let told = told(
             &format!("{strip}{}{}", pad("front", -1.0), pad("back", 1.0)),
-            20,
+            45,
         );
         assert!(told.contains("bodies `front` and `back` leave "), "{told}");
         assert!(told.contains("a layer of cloth takes 8.00 mm"), "{told}");
