@@ -1074,7 +1074,7 @@ fn missing_and_unreadable_files_are_named() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.ends_with(":2: cloth.mesh: `shirt.fbx` is no .obj, .ply or .stl file"),
+        error.ends_with(":2: cloth.mesh: `shirt.fbx` is none of the files .obj, .ply, .stl, .glb; export it as OBJ where it was made"),
         "{error}"
     );
 

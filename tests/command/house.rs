@@ -27,11 +27,15 @@ const READABLE: &[&str] = &[
     "src/commands.rs",
     "src/diagnostics",
     "src/disjoint_sets.rs",
+    "src/export",
+    "src/export_command.rs",
     "src/main.rs",
     "src/mesh",
     "src/output/destination.rs",
     "src/output/directory.rs",
     "src/output/directory_tests.rs",
+    "src/output/export_folder.rs",
+    "src/output/frame_file.rs",
     "src/output/whole.rs",
     "src/physics/air.rs",
     "src/physics/element.rs",
@@ -56,6 +60,7 @@ const READABLE: &[&str] = &[
     "study/src/record/mod.rs",
     "study/src/warm_up.rs",
     "tests/ccd",
+    "tests/command/export.rs",
     "tests/command/house.rs",
 ];
 
