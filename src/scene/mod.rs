@@ -307,7 +307,8 @@ impl Up {
     #[must_use]
     pub fn to_scene(self, v: DVec3) -> DVec3 {
         match self {
-            Self::Y => DVec3::new(v.x, -v.z, v.y),
+            // No zero gets a sign.
+            Self::Y => DVec3::new(v.x, 0.0 - v.z, v.y),
             Self::Z => v,
         }
     }
@@ -316,7 +317,7 @@ impl Up {
     #[must_use]
     pub fn to_file(self, v: DVec3) -> DVec3 {
         match self {
-            Self::Y => DVec3::new(v.x, v.z, -v.y),
+            Self::Y => DVec3::new(v.x, v.z, 0.0 - v.y),
             Self::Z => v,
         }
     }

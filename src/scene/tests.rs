@@ -835,7 +835,9 @@ fn bad_scenes_are_refused_with_these_words() {
     refused(
         &cloth("pins = [{ nearest = [0, 0, 0], min = [0, 0, 0] }]"),
         &[],
-        &format!("{ok}:4: cloth.pins: wants either `nearest = [x, y, z]` or both `min` and `max`"),
+        &format!(
+            "{ok}:4: cloth.pins: wants one of `nearest = [x, y, z]`, both `min` and `max`, and `group = \"NAME\"`"
+        ),
     );
     for (keys, message) in [
         (
