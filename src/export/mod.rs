@@ -29,7 +29,7 @@ pub use self::recorded::{Recorded, RecordedBody, RecordedCloth, RecordedFrame};
 use crate::output::{ExportFolder, OutputError, RunDirectory};
 use crate::scene::{Format, Units, Up};
 
-/// What is exported, and how.
+/// The formats of an export, and its units and axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportOptions {
     /// The formats.

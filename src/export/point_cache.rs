@@ -2,12 +2,12 @@
 //! belong to the mesh in the file of the same stem beside them, which has the vertices and faces of
 //! the file that the cloth came from.
 //!
-//! `.pc2`: the letters `POINTCACHE2` and a zero byte; version 1, number of points (whole numbers of 32
-//! bits); first frame, frames between samples (floats of 32 bits); number of samples; then the points
-//! of each sample. All little-endian. It has no times: samples are evenly spaced.
+//! `.pc2`: the letters `POINTCACHE2` and a zero byte; version 1, number of points (whole numbers of
+//! 32 bits); first frame, frames between samples (floats of 32 bits); number of samples; then the
+//! points of each sample. All little-endian. It has no times: samples are evenly spaced.
 //!
-//! `.mdd`: number of frames, number of points (whole numbers of 32 bits); the time of each frame in s;
-//! then the points of each frame (floats of 32 bits). All big-endian.
+//! `.mdd`: number of frames, number of points (whole numbers of 32 bits); the time of each frame in
+//! s; then the points of each frame (floats of 32 bits). All big-endian.
 
 use std::io::{self, Write};
 

@@ -80,8 +80,8 @@ fn write_obj(
     crate::mesh::write_obj_faces(file, out)
 }
 
-/// Writes a binary PLY with coordinates of 64 bits. Texture coordinates are there if each vertex has
-/// one alone, for the format has them at vertices.
+/// Writes a binary PLY with coordinates of 64 bits. Texture coordinates are there if each vertex
+/// has one alone, for the format has them at vertices.
 pub(super) fn write_ply(
     name: &str,
     file: &FileMesh,

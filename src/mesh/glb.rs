@@ -1,9 +1,9 @@
-//! glTF Binary (`.glb`): the triangles of all meshes of the scene, where its nodes put them.
+//! Reads glTF Binary (`.glb`): the triangles of all meshes of the scene, where its nodes put them.
 //!
-//! The crate `gltf` reads and checks the JSON. The numbers are read here: the crate trusts the sizes
-//! that the file gives, and panics if they are not true. A file has one vertex for each texture
-//! coordinate and normal, so positions that are equal are joined: cloth would fall apart at the
-//! seams of its texture. By the format lengths are in m and y is upwards.
+//! The crate `gltf` reads and checks the JSON. The numbers are read here: the crate trusts the
+//! sizes that the file gives, and panics if they are not true. A file has one vertex for each
+//! texture coordinate and normal, so positions that are equal are joined: cloth would fall apart at
+//! the seams of its texture. By the format lengths are in m and y is upwards.
 //!
 //! Not here: `.gltf` with other files beside it, compressed and sparse data, morph targets, skins.
 

@@ -1,5 +1,5 @@
-//! A folder that somebody has named for exports. Files appear in it complete or not at all, and none
-//! that is there is replaced unless that is asked for.
+//! A folder that somebody has named for exports. Files appear in it complete or not at all, and
+//! none that is there is replaced unless that is asked for.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};

@@ -844,7 +844,7 @@ pub enum Format {
     Obj,
     /// A PLY for each cloth and frame.
     Ply,
-    /// glTF Binary of the last frame.
+    /// A glTF Binary of the last frame.
     Glb,
 }
 

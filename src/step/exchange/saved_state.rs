@@ -215,7 +215,8 @@ impl Simulation<'_> {
     }
 
     /// Gathers how each vertex touches bodies, in the numbering of the patch tree, as bits that
-    /// checkpoints have too: 1 for held, 2 for released, 4 for sticking. Rank 0 gets it. Collective.
+    /// checkpoints have too: 1 for held, 2 for released, 4 for sticking. Rank 0 gets it.
+    /// Collective.
     ///
     /// # Errors
     /// Messages failed.

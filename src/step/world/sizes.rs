@@ -325,8 +325,8 @@ mod tests {
         }
     }
 
-    /// The world of a cloth and a body of files, an upright tube and a closed box, both with the axis
-    /// upwards that is asked for and from `low` on.
+    /// The world of a cloth and a body of files, an upright tube and a closed box. The tube has the
+    /// axis upwards that is asked for, and begins at `low`.
     fn of_files(y_up: bool, low: f64, size: f64, keys: &str, body: &str) -> World {
         let folder = tempfile::tempdir().unwrap();
         let mut tube = String::new();
