@@ -369,7 +369,7 @@ impl Reader<'_> {
         });
         let triangles = file.mesh.triangles.as_flattened_mut();
         triangles.iter_mut().for_each(|v| *v = joined[*v as usize]);
-        file.texture = self.has_texture.then(|| Texture {
+        file.texture = self.has_texture.then_some(Texture {
             coordinates: self.coordinates,
             corners: self.corners,
         });

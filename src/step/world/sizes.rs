@@ -233,17 +233,27 @@ fn remedy(length: f64, placement: &Placement) -> String {
     if placement.units.is_some() || placement.scale != 1.0 {
         return "look at its units and scale, by which coordinates of its file become m".to_owned();
     }
-    let of_clothes = |factor: f64| CLOTHES.contains(&(length * factor));
-    let units = if of_clothes(0.01) {
-        "those of its file may be in cm, as by default in CLO and Maya: set units = \"cm\""
-    } else if of_clothes(0.001) {
-        "those of its file may be in mm, as by default in CLO: set units = \"mm\""
-    } else if length < SHORT {
-        "set scale to what brings its file there"
-    } else {
-        "set units or scale to what brings its file there"
+    // What it would be in either, as CLO and Maya export by default.
+    let likely = [("cm", 0.01 * length), ("mm", 0.001 * length)];
+    let likely: Vec<String> = (likely.into_iter())
+        .filter(|(_, long)| CLOTHES.contains(long))
+        .map(|(units, long)| format!("units = \"{units}\" if it is {} m long", Short(long)))
+        .collect();
+    let mend = match &likely[..] {
+        [] if length < SHORT => "set scale to what brings its file there".to_owned(),
+        [] => "set units or scale to what brings its file there".to_owned(),
+        likely => format!("set {}", likely.join(", ")),
     };
-    format!("coordinates are taken in m; {units}")
+    format!("coordinates are taken in m; {mend}")
+}
+
+/// A length with three digits.
+struct Short(f64);
+
+impl std::fmt::Display for Short {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", format!("{:.2e}", self.0).parse().unwrap_or(self.0))
+    }
 }
 
 /// Whether a mesh stands on the plane y = 0 and is longest along y, has a depth, and has z = 0 in
