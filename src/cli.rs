@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use weft_runtime::POLICIES;
 use weft_runtime::policy::{SPLITS, VICTIMS};
 use weftwork::run::TraceSteps;
-use weftwork::scene::parse_time;
+use weftwork::scene::{Format, Units, Up, parse_time};
 
 /// Cloth on distributed memory: collision tests that ranks steal from each other.
 #[derive(Parser)]
@@ -27,6 +27,7 @@ Examples:
   weft run scenes/drape-floor.toml --out runs/floor --overwrite (replaces that run)
   weft check my-scene.toml
   weft compare runs/floor runs/floor-on-16-ranks
+  weft export runs/floor --format usd,pc2 --out film
   weft audit runs/floor
   weft certify scenes/certified/clash.toml
   weft study scenes/drape-floor.toml --ranks 1..64 --set partition.patches=64 --out runs/floor-study
@@ -69,6 +70,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "METRES", value_parser = parse_tolerance)]
         tolerance: Option<f64>,
     },
+    /// Writes the frames of a run in formats of other programs, such as USD and point caches.
+    Export(ExportArguments),
     /// Looks in the frames of a run for cloth that crosses itself or bodies, and writes what does
     /// beside them.
     Audit {
@@ -283,6 +286,36 @@ pub(crate) struct CertifyArguments {
     /// Prints the outcome as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ExportArguments {
+    /// Directory of the run, which may still go on.
+    pub(crate) run: PathBuf,
+    /// The formats, with commas between.
+    #[arg(
+        long,
+        required = true,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        value_parser = names(Format::ALL[1..].iter().map(|format| format.name()))
+    )]
+    pub(crate) format: Vec<String>,
+    /// The folder for the files.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// The unit of lengths in the files; glTF is in m.
+    #[arg(long, default_value = "m", value_parser = names(Units::ALL.iter().map(|units| units.name())))]
+    pub(crate) units: String,
+    /// The axis that points upwards in the files; in glTF it is y.
+    #[arg(long, default_value = "z", value_parser = names(Up::ALL.iter().map(|up| up.name())))]
+    pub(crate) up: String,
+    /// The step of the frame that glb holds [default: the last].
+    #[arg(long, value_name = "STEP")]
+    pub(crate) step: Option<u64>,
+    /// Replaces files of the same names in the folder.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
 }
 
 #[derive(clap::Args)]

@@ -131,6 +131,12 @@ struct ObjectReport {
     /// Only a cloth has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     coincident_vertices: Option<usize>,
+    /// Quads of its file that were cut into triangles. Only a cloth has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quads_cut: Option<usize>,
+    /// Faces of its file of more corners that were. Only a cloth has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    polygons_cut: Option<usize>,
     /// Only a body has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     analytic: Option<bool>,
@@ -139,12 +145,8 @@ struct ObjectReport {
 impl ObjectReport {
     fn new(object: ObjectSizes) -> Self {
         let sizes = object.sizes;
-        let (kind, mass_kg, coincident_vertices, analytic) = match object.kind {
-            ObjectKind::Cloth { mass, coincident } => ("cloth", Some(mass), Some(coincident), None),
-            ObjectKind::Body { analytic } => ("body", None, None, Some(analytic)),
-        };
-        Self {
-            kind,
+        let mut report = Self {
+            kind: "body",
             name: object.name,
             extent_m: sizes.extent.to_array(),
             vertices: sizes.vertices,
@@ -153,10 +155,27 @@ impl ObjectReport {
             longest_edge_m: sizes.longest,
             borders: sizes.borders,
             pieces: sizes.pieces,
-            mass_kg,
-            coincident_vertices,
-            analytic,
+            mass_kg: None,
+            coincident_vertices: None,
+            quads_cut: None,
+            polygons_cut: None,
+            analytic: None,
+        };
+        match object.kind {
+            ObjectKind::Cloth {
+                mass,
+                coincident,
+                polygons: [quads, more],
+            } => {
+                report.kind = "cloth";
+                report.mass_kg = Some(mass);
+                report.coincident_vertices = Some(coincident);
+                report.quads_cut = Some(quads);
+                report.polygons_cut = Some(more);
+            }
+            ObjectKind::Body { analytic } => report.analytic = Some(analytic),
         }
+        report
     }
 }
 

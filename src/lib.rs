@@ -5,6 +5,7 @@ pub mod certify;
 pub mod collide;
 pub mod diagnostics;
 mod disjoint_sets;
+pub mod export;
 pub mod mesh;
 pub mod output;
 pub mod physics;

@@ -4,6 +4,7 @@ mod certify_command;
 mod cli;
 mod commands;
 mod completions;
+mod export_command;
 mod json_reports;
 mod launcher;
 mod new_command;
@@ -112,6 +113,7 @@ fn main() -> ExitCode {
         Command::Completions { shell, man } => completions::write(shell, man.as_deref()),
         Command::Certify(arguments) => certify_command::certify_scene(&arguments),
         Command::Audit { run, strict, json } => audit_run(&run, strict, json),
+        Command::Export(arguments) => export_command::export_run(&arguments),
         Command::Compare { a, b, tolerance } => compare_runs(&a, &b, tolerance),
     };
     match outcome {
@@ -358,6 +360,9 @@ fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
     for warning in &summary.warnings {
         tell("warning: ", warning);
     }
+    for note in &summary.exported.notes {
+        tell("note: ", note);
+    }
     if let Some(cause) = summary.stopped {
         let step = summary.steps;
         let how = match (&options.resume, options.overwrite) {
@@ -469,7 +474,7 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         "\n{phases}\n{balance}\n\
          State: {depth} in any frame, strain at most {strain:.2} %, crossing pairs in the last state: \
          {crossings} of cloth and cloth, {pierced} of cloth and bodies\n{certified}{audit}\
-         Wrote {out}: run.json history.csv{frames}\n\
+         Wrote {out}: run.json history.csv{frames}{exports}\n\
          {steps} steps of {vertices} vertices in {seconds:.1} s{resumed}\n{trace}",
         phases = summary.phases,
         balance = summary.balance,
@@ -480,6 +485,10 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         frames = match summary.frames {
             0 => String::new(),
             frames => format!(" and {frames} frames"),
+        },
+        exports = match summary.exported.files.len() {
+            0 => String::new(),
+            files => format!(", and {files} files of other formats in exports"),
         },
         steps = summary.steps,
         vertices = summary.vertices,

@@ -7,7 +7,7 @@
 #   STEPS='2 5' JOBS=1 tests/nightly.sh   other steps in ms; as many runs at a time [default: one per core]
 #
 # With SCENES unset it also runs the property tests of the judge and of truncation with a hundred times the cases and seeds of their
-# own, and asks the oracle of continuous collision detection about 10⁸ queries.
+# own, asks the oracle of continuous collision detection about 10⁸ queries, and has Blender read what is exported.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -78,6 +78,7 @@ if [ -z "${SCENES:-}" ]; then
     PROPTEST_TIMES=100 cargo test --locked --release -p weft-judge
     PROPTEST_TIMES=100 cargo test --locked --release --lib certify::
     cargo test --locked --release --test ccd hundred_million -- --ignored --nocapture
+    tests/formats.sh --blender
 fi
 if [ -s "$folder/not-accepted" ]; then
     echo "$0: not accepted:" >&2

@@ -204,12 +204,18 @@ impl NativeSimulation {
 
     /// The state hash, as the command tells it.
     fn hash(&self, py: Python<'_>) -> PyResult<String> {
-        let hash = |stage: &mut Stage<'_>| {
+        let hash = |stage: &mut Stage<'_>| -> Result<String, String> {
             let [x, v] = kinematics(stage);
-            let simulation = &stage.simulation;
-            state_hash(simulation.step(), &x, &v, &simulation.squeezed()).to_string()
+            let saved = stage.simulation.gather_state(&mut stage.comm);
+            let saved = saved
+                .map_err(|error| error.to_string())?
+                .unwrap_or_default();
+            let friction: Vec<_> = saved.contacts.iter().map(|c| c.friction).collect();
+            let (step, squeezed) = (stage.simulation.step(), stage.simulation.squeezed());
+            Ok(state_hash(step, &x, &v, &friction, &squeezed).to_string())
         };
-        self.session.ask(py, || {}, hash)
+        let hash = self.session.ask(py, || {}, hash)?;
+        hash.map_err(|message| errors::failed(py, message))
     }
 
     /// All of the state, to go back to.

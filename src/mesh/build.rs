@@ -6,16 +6,27 @@ use glam::DVec3;
 use weft_io::Show as _;
 
 use super::{
-    MeshError, TriMesh, capsule, check_body, check_cloth, cuboid, grid, icosphere, plane,
-    read_mesh, rotation_matrix, shirt,
+    FileMesh, MeshError, Texture, TriMesh, capsule, check_body, check_cloth, cuboid, grid,
+    icosphere, is_y_up_format, plane, read_mesh_file, rotation_matrix, shirt,
 };
-use crate::scene::{Body, Cloth, ClothSource, Shape, Surface, defaults};
+use crate::scene::{
+    Body, Cloth, ClothSource, Held, Placement, Shape, Surface, Units, Up, defaults,
+};
 
 /// The rest shape of a cloth at its place at time 0, in m, checked.
 ///
 /// # Errors
 /// [`MeshError::Object`] naming the cloth, if its file cannot be read or does not hold a cloth.
 pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
+    build_cloth_of_file(cloth).map(|file| file.mesh)
+}
+
+/// The rest shape of a cloth at its place at time 0, in m, checked, with the faces, texture
+/// coordinates and groups that its file has. A grid has a texture from corner to corner.
+///
+/// # Errors
+/// As [`build_cloth`].
+pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
     let build = || {
         let mesh = match &cloth.source {
             ClothSource::Grid {
@@ -23,33 +34,69 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
                 vertices,
                 center,
                 rotation,
-            } => grid(*size, *vertices, *center, *rotation)?,
+            } => {
+                let mut file = FileMesh::of_triangles(grid(*size, *vertices, *center, *rotation)?);
+                file.texture = Some(texture_of_grid(*vertices, &file));
+                file
+            }
             ClothSource::Shirt {
                 height,
                 vertices,
                 center,
                 rotation,
-            } => shirt(*height, *vertices, *center, *rotation)?,
-            ClothSource::File {
-                path,
-                scale,
-                mirror,
-                rotation,
-                translation,
-            } => {
-                let mut mesh = read_mesh(path)?;
-                if let Some(across) = *mirror {
-                    mesh.mirror(across);
-                }
-                mesh.transform(*scale, *rotation, *translation);
-                check_cloth(&mesh).map_err(|error| in_file(path, error))?;
-                return Ok(mesh);
+            } => FileMesh::of_triangles(shirt(*height, *vertices, *center, *rotation)?),
+            ClothSource::File { path, placement } => {
+                let groups = cloth.pins.iter().filter_map(|pin| match &pin.held {
+                    Held::Group(name) => Some(name.as_str()),
+                    Held::Nearest(_) | Held::Box { .. } => None,
+                });
+                let mut groups: Vec<&str> = groups.collect();
+                groups.sort_unstable();
+                groups.dedup();
+                let file = read_placed(path, placement, &groups)?;
+                check_cloth(&file.mesh).map_err(|error| in_file(path, error))?;
+                return Ok(file);
             }
         };
-        check_cloth(&mesh)?;
+        check_cloth(&mesh.mesh)?;
         Ok(mesh)
     };
     build().map_err(|error| named("cloth", &cloth.name, error))
+}
+
+/// Reads a mesh, with groups of these names, and puts it where its scene says.
+fn read_placed(path: &Path, placement: &Placement, groups: &[&str]) -> Result<FileMesh, MeshError> {
+    let mut file = read_mesh_file(path, groups)?;
+    if let Some(across) = placement.mirror {
+        file.mesh.mirror(across);
+        file.turn_over();
+    }
+    let up = up_of(path, placement);
+    if up != Up::Z {
+        let positions = file.mesh.positions.iter_mut();
+        positions.for_each(|p| *p = up.to_scene(*p));
+    }
+    let scale = placement.scale * placement.units.map_or(1.0, Units::metres);
+    (file.mesh).transform(scale, placement.rotation, placement.translation);
+    Ok(file)
+}
+
+/// The axis of a file that points upwards.
+pub(crate) fn up_of(path: &Path, placement: &Placement) -> Up {
+    let of_format = if is_y_up_format(path) { Up::Y } else { Up::Z };
+    placement.up.unwrap_or(of_format)
+}
+
+/// The texture coordinates of a grid of so many vertices: from 0 to 1 along both sides.
+fn texture_of_grid(vertices: [usize; 2], grid: &FileMesh) -> Texture {
+    let [nx, ny] = vertices.map(|count| count.max(2));
+    #[expect(clippy::cast_precision_loss, reason = "at most MAX_VERTICES")]
+    let along = |index: usize, count: usize| index as f64 / (count - 1) as f64;
+    let rows = (0..ny).flat_map(|j| (0..nx).map(move |i| [along(i, nx), along(j, ny)]));
+    Texture {
+        coordinates: rows.collect(),
+        corners: grid.faces.corners.clone(),
+    }
 }
 
 /// The direction of a cloth's warp at its place at time 0, a unit vector; each triangle takes the
@@ -58,18 +105,21 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
 /// As `weave` says in the mesh's own axes, mirrored as it is, or along x of a grid, upwards in a
 /// shirt (from hem to shoulder, as garments are cut), along x of a mesh that was read.
 pub fn warp(cloth: &Cloth) -> DVec3 {
-    let (own, rotation, mirror) = match &cloth.source {
-        ClothSource::Grid { rotation, .. } => (DVec3::X, rotation, None),
-        ClothSource::File {
-            rotation, mirror, ..
-        } => (DVec3::X, rotation, *mirror),
-        ClothSource::Shirt { rotation, .. } => (DVec3::Z, rotation, None),
+    let (own, rotation, mirror, up) = match &cloth.source {
+        ClothSource::Grid { rotation, .. } => (DVec3::X, rotation, None, Up::Z),
+        ClothSource::File { path, placement } => (
+            DVec3::X,
+            &placement.rotation,
+            placement.mirror,
+            up_of(path, placement),
+        ),
+        ClothSource::Shirt { rotation, .. } => (DVec3::Z, rotation, None, Up::Z),
     };
     let mut weave = cloth.weave.unwrap_or(own);
     if let Some(across) = mirror {
         weave[across as usize] = -weave[across as usize];
     }
-    rotation_matrix(*rotation) * weave
+    rotation_matrix(*rotation) * up.to_scene(weave)
 }
 
 /// The surface of a body at time 0 as triangles, in m, checked.
@@ -120,18 +170,8 @@ pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
                 *radius,
                 edge(radius / defaults::EDGES_PER_RADIUS),
             )?,
-            Shape::Mesh {
-                path,
-                scale,
-                mirror,
-                rotation,
-                translation,
-            } => {
-                let mut mesh = read_mesh(path)?;
-                if let Some(across) = *mirror {
-                    mesh.mirror(across);
-                }
-                mesh.transform(*scale, *rotation, *translation);
+            Shape::Mesh { path, placement } => {
+                let mesh = read_placed(path, placement, &[])?.mesh;
                 check_body(&mesh, true).map_err(|error| in_file(path, error))?;
                 return Ok(mesh);
             }
@@ -288,10 +328,10 @@ mod tests {
     fn a_mirrored_cloth_has_its_warp_mirrored() {
         let source = |mirror| ClothSource::File {
             path: "x.obj".into(),
-            scale: 1.0,
-            mirror,
-            rotation: DVec3::ZERO,
-            translation: DVec3::ZERO,
+            placement: Placement {
+                mirror,
+                ..Placement::default()
+            },
         };
         let text = format!(
             "[[cloth]]\ngrid = {{ size = 1, vertices = 9 }}\nweave = [3, 4, 0]\n{MATERIAL}"
@@ -301,6 +341,43 @@ mod tests {
         assert!(warp(&cloth).abs_diff_eq(DVec3::new(-0.6, 0.8, 0.0), 1e-15));
         cloth.source = source(None);
         assert!(warp(&cloth).abs_diff_eq(DVec3::new(0.6, 0.8, 0.0), 1e-15));
+    }
+
+    /// A garment in cm with y upwards comes to stand, in m, and so does its weave.
+    #[test]
+    fn units_and_the_axis_upwards_are_those_that_the_scene_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("x.toml");
+        let obj = "v 0 100 0\nv 0 100 50\nv 30 100 50\nv 30 140 0\nf 1 2 3 4\n";
+        std::fs::write(folder.path().join("a.obj"), obj).unwrap();
+        let read = |keys: &str| {
+            let text =
+                format!("[[cloth]]\nmesh = \"a.obj\"\n{keys}\nweave = [0, 1, 0]\n{MATERIAL}");
+            let scene = Scene::parse(&text, Some(&at), &[]).unwrap();
+            let echo = Scene::parse(&scene.echo(), None, &[]).unwrap();
+            assert_eq!(echo.cloths, scene.cloths);
+            let cloth = &scene.cloths[0];
+            (build_cloth_of_file(cloth).unwrap(), warp(cloth))
+        };
+        let (file, weave) = read("units = \"cm\"\nup = \"y\"");
+        let known = [
+            [0.0, 0.0, 1.0],
+            [0.0, -0.5, 1.0],
+            [0.3, -0.5, 1.0],
+            [0.3, 0.0, 1.4],
+        ];
+        for (position, known) in file.mesh.positions.iter().zip(known) {
+            assert!(
+                position.abs_diff_eq(DVec3::from(known), 1e-15),
+                "{position}"
+            );
+        }
+        assert_eq!(file.faces.polygons(), [1, 0]);
+        assert_eq!(weave, DVec3::Z);
+        // As they always were.
+        let (file, weave) = read("scale = 0.5\nmirror = \"y\"");
+        assert_eq!(file.mesh.positions[3], DVec3::new(15.0, -70.0, 0.0));
+        assert_eq!((file.faces.corners, weave), (vec![0, 3, 2, 1], -DVec3::Y));
     }
 
     #[test]

@@ -27,6 +27,12 @@ pub(super) fn no_stl(bytes: &[u8]) -> Problem {
     Problem::new(format!("it is no {kind}; {}", looks(bytes)))
 }
 
+/// What to say of a file that does not begin as glTF Binary does.
+pub(super) fn no_glb(bytes: &[u8]) -> Problem {
+    let kind = "glTF Binary, whose first letters are `glTF`";
+    Problem::new(format!("it is no {kind}; {}", looks(bytes)))
+}
+
 /// What there is instead.
 fn looks(bytes: &[u8]) -> String {
     let head = &bytes[..bytes.len().min(LOOKED_AT)];

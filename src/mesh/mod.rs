@@ -9,7 +9,8 @@
 //! | `shirt` | a garment: front and back, sewn together |
 //! | `solids` | closed surfaces: sphere, box, capsule |
 //! | `rotation` | angles to matrices and quaternions |
-//! | `read`, `obj`, `ply`, `ply_header`, `stl`, `polygon` | files, whose bytes are not trusted |
+//! | `read`, `obj`, `ply`, `ply_header`, `stl`, `glb`, `polygon` | files, which are not trusted |
+//! | `file_mesh`, `groups` | what files say beside positions and triangles |
 //! | `check` | what a cloth and what a body must be |
 //! | `pieces` | what hangs together in a mesh |
 //! | `sizes` | how large it is |
@@ -18,8 +19,11 @@
 mod build;
 mod check;
 mod error;
+mod file_mesh;
 mod file_problem;
+mod glb;
 mod grid;
+mod groups;
 mod looks;
 mod obj;
 mod pieces;
@@ -35,13 +39,18 @@ mod stl;
 
 use glam::DVec3;
 
-pub use build::{build_body, build_cloth, warp};
+pub(crate) use build::up_of;
+pub use build::{build_body, build_cloth, build_cloth_of_file, warp};
 pub use check::{check_body, check_cloth, check_spacing};
 pub use error::{Fault, FaultKind, FilePlace, MeshError};
+pub use file_mesh::{Faces, FileMesh, Group, Texture, join_equal};
 pub use grid::{grid, plane};
-pub use obj::write_obj;
+pub use obj::{write_obj, write_obj_faces, write_obj_of_file};
 pub use pieces::Pieces;
-pub use read::{is_readable_format, read_mesh};
+pub(crate) use read::joins_equal;
+pub use read::{
+    READABLE_FORMATS, is_readable_format, is_y_up_format, read_mesh, read_mesh_file, remedy,
+};
 pub(crate) use rotation::{orientation, rotation_matrix, turn};
 pub use shirt::shirt;
 pub use sizes::{Sizes, mass};

@@ -1,14 +1,17 @@
-//! Wavefront OBJ: `v` and `f` lines in, `v` and `f` lines out.
+//! Wavefront OBJ: `v`, `vt`, `f`, `g` and `o` lines in and out.
 //!
 //! Read by hand, not by `tobj`: that crate splits the mesh at groups and materials, so that
 //! vertices on their borders come out twice; it drops and reorders vertices, and its errors have no
 //! lines. The tests use it to read back what is written here.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use glam::DVec3;
 
+use super::file_mesh::{FileMesh, Texture};
 use super::file_problem::{BYTE_ORDER_MARK, Problem, coordinate, short};
+use super::groups::{Groups, Kind};
 use super::looks::without_faces;
 use super::polygon::{MOST_CORNERS, too_many_corners, triangulate};
 use super::{MAX_TRIANGLES, MAX_VERTICES, TriMesh};
@@ -28,23 +31,110 @@ pub fn write_obj(mesh: &TriMesh, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads all `v` and `f` statements; others (normals, groups, materials, lines, points) are
-/// skipped. What has no faces is refused, by what it looks like.
-pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
+/// Writes a mesh with the vertices and faces of its file, its texture coordinates, and a line that
+/// names it. `positions` are those of the file's vertices.
+///
+/// # Errors
+/// What `out` says. It is best a buffered writer.
+pub fn write_obj_of_file(
+    name: &str,
+    file: &FileMesh,
+    positions: &[DVec3],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "o {name}")?;
+    for position in positions {
+        writeln!(out, "v {:?} {:?} {:?}", position.x, position.y, position.z)?;
+    }
+    write_obj_faces(file, out)
+}
+
+/// Writes the texture coordinates and faces of a mesh, whose vertices are already there.
+///
+/// # Errors
+/// What `out` says.
+pub fn write_obj_faces(file: &FileMesh, out: &mut dyn Write) -> io::Result<()> {
+    let mut texture = None;
+    if let Some(Texture {
+        coordinates,
+        corners,
+    }) = &file.texture
+    {
+        for [u, v] in coordinates {
+            writeln!(out, "vt {u:?} {v:?}")?;
+        }
+        texture = Some(corners.iter());
+    }
+    let mut line = String::new();
+    for face in file.faces.iter() {
+        line.clear();
+        line.push('f');
+        for &vertex in face {
+            // Writing to a String cannot fail.
+            let _ = write!(line, " {}", u64::from(vertex) + 1);
+            if let Some(&corner) = texture.as_mut().and_then(Iterator::next) {
+                let _ = write!(line, "/{}", u64::from(corner) + 1);
+            }
+        }
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// A face as it stands in the file.
+struct Face {
+    line: usize,
+    /// Where its corners end in the list of all.
+    end: usize,
+}
+
+/// Reads all `v`, `vt` and `f` statements, and the groups of these names (`g`, `o`); others
+/// (normals, materials, lines, points) are skipped. What has no faces is refused, by what it looks
+/// like.
+pub(super) fn read_file(bytes: &[u8], wanted: &[&str]) -> Result<FileMesh, Problem> {
     let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let mut words = Words::of(text);
-    let mut mesh = TriMesh::default();
+    let mut read = FileMesh::default();
+    let mut coordinates: Vec<[f64; 2]> = Vec::new();
     // Faces may name vertices that come later: they are cut when all are known.
-    let mut corners: Vec<u32> = Vec::new();
-    let mut faces: Vec<(usize, usize)> = Vec::new();
+    let mut corners: Vec<Corner> = Vec::new();
+    let mut faces: Vec<Face> = Vec::new();
+    let mut groups = Groups::new(wanted);
     loop {
         match words.next() {
             Some(b"v") => {
-                if mesh.positions.len() == MAX_VERTICES {
+                if read.mesh.positions.len() == MAX_VERTICES {
                     let message = format!("more than {MAX_VERTICES} vertices");
                     return Err(Problem::at(words.line, message));
                 }
-                mesh.positions.push(position(&mut words)?);
+                read.mesh.positions.push(position(&mut words)?);
+            }
+            Some(b"vt") => {
+                if coordinates.len() == 3 * MAX_TRIANGLES {
+                    let message = format!("more than {} texture coordinates", 3 * MAX_TRIANGLES);
+                    return Err(Problem::at(words.line, message));
+                }
+                coordinates.push(texture_coordinate(&mut words)?);
+            }
+            Some(b"g") => {
+                groups.end_faces(Kind::Group);
+                let mut any = false;
+                while let Some(name) = words.next() {
+                    any = true;
+                    groups.begin_faces(Kind::Group, &String::from_utf8_lossy(name));
+                }
+                if !any {
+                    groups.begin_faces(Kind::Group, "default");
+                }
+            }
+            Some(b"o") => {
+                let mut name = Vec::new();
+                while let Some(word) = words.next() {
+                    name.extend((!name.is_empty()).then_some(b' '));
+                    name.extend_from_slice(word);
+                }
+                groups.end_faces(Kind::Object);
+                groups.begin_faces(Kind::Object, &String::from_utf8_lossy(&name));
             }
             Some(b"f") => {
                 if faces.len() == MAX_TRIANGLES {
@@ -52,7 +142,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
                     return Err(Problem::at(words.line, message));
                 }
                 let (line, first) = (words.line, corners.len());
-                let known = mesh.positions.len();
+                let known = [read.mesh.positions.len(), coordinates.len()];
                 while let Some(token) = words.next() {
                     if corners.len() - first == MOST_CORNERS {
                         return Err(Problem::at(line, too_many_corners()));
@@ -60,7 +150,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
                     let corner = corner(token, known);
                     corners.push(corner.map_err(|message| Problem::at(words.line, message))?);
                 }
-                faces.push((line, corners.len()));
+                groups.add(corners[first..].iter().map(|corner| corner.vertex));
+                faces.push(Face {
+                    line,
+                    end: corners.len(),
+                });
             }
             _ => {}
         }
@@ -68,12 +162,20 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
             break;
         }
     }
+    let mesh = &mut read.mesh;
     if faces.is_empty() {
         return Err(without_faces(text, mesh.positions.len()));
     }
+    let mut texture = (!coordinates.is_empty()).then(|| Texture {
+        corners: Vec::with_capacity(corners.len()),
+        coordinates,
+    });
     let mut start = 0;
-    for (line, end) in faces {
-        let face = &corners[start..end];
+    let mut face = Vec::with_capacity(MOST_CORNERS);
+    for Face { line, end } in faces {
+        let of_face = &corners[start..end];
+        face.clear();
+        face.extend(of_face.iter().map(|corner| corner.vertex));
         start = end;
         let count = mesh.positions.len();
         if let Some(&vertex) = face.iter().find(|&&vertex| vertex as usize >= count) {
@@ -85,7 +187,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
             ));
         }
         let repeated = |vertex: u32| format!("vertex `{}`", u64::from(vertex) + 1);
-        triangulate(face, &mesh.positions, repeated, &mut mesh.triangles)
+        triangulate(&face, &mesh.positions, repeated, &mut mesh.triangles)
             .map_err(|message| Problem::at(line, message))?;
         if mesh.triangles.len() > MAX_TRIANGLES {
             return Err(Problem::at(
@@ -93,8 +195,45 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
                 format!("more than {MAX_TRIANGLES} triangles"),
             ));
         }
+        read.faces.push(&face);
+        if let Some(texture) = &mut texture {
+            for corner in of_face {
+                texture.add(corner.texture).map_err(|number| {
+                    let count = texture.coordinates.len();
+                    let message = format!("`{number}` names no `vt`, there are {count}");
+                    Problem::at(line, message)
+                })?;
+            }
+        }
     }
-    Ok(mesh)
+    read.texture = texture;
+    (read.groups, read.group_names) = groups.finish();
+    Ok(read)
+}
+
+impl Texture {
+    /// Adds a corner with a coordinate, or without one if there are none with some. An error is the
+    /// number of one that there is not, as files count.
+    fn add(&mut self, coordinate: Option<u32>) -> Result<(), u64> {
+        let corner = coordinate.unwrap_or_else(|| {
+            // Corners without a coordinate share one at the origin.
+            if self.coordinates.last() != Some(&[0.0; 2]) {
+                self.coordinates.push([0.0; 2]);
+            }
+            u32::try_from(self.coordinates.len() - 1).unwrap_or(u32::MAX)
+        });
+        if corner as usize >= self.coordinates.len() {
+            return Err(u64::from(corner) + 1);
+        }
+        self.corners.push(corner);
+        Ok(())
+    }
+}
+
+/// Reads the mesh alone.
+#[cfg(test)]
+pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
+    read_file(bytes, &[]).map(|file| file.mesh)
 }
 
 /// The words of a file, statement by statement.
@@ -200,25 +339,70 @@ fn position(words: &mut Words<'_>) -> Result<DVec3, Problem> {
     Ok(DVec3::new(next()?, next()?, next()?))
 }
 
-/// The vertex of `7`, `7/1`, `7//2`, `7/1/2`, counted from 1, or from the last one if negative.
-fn corner(token: &[u8], known: usize) -> Result<u32, String> {
-    let vertex = token.split(|&byte| byte == b'/').next();
-    let vertex = vertex.and_then(|vertex| std::str::from_utf8(vertex).ok());
-    let number: i64 = vertex
-        .and_then(|vertex| vertex.parse().ok())
-        .ok_or_else(|| format!("`{}` is no vertex number", short(token)))?;
-    let known = i64::try_from(known).unwrap_or(i64::MAX);
-    let index = if number < 0 {
-        known.checked_add(number)
-    } else {
-        number.checked_sub(1)
-    };
-    match index.and_then(|index| u32::try_from(index).ok()) {
-        Some(index) if number != 0 => Ok(index),
-        _ => Err(format!(
-            "`{number}` names no vertex, there are {known} so far"
-        )),
+/// `u v`, of which `v` may be missing and more is skipped.
+fn texture_coordinate(words: &mut Words<'_>) -> Result<[f64; 2], Problem> {
+    let mut read = [0.0; 2];
+    for (axis, number) in read.iter_mut().enumerate() {
+        match words.next() {
+            Some(token) => {
+                *number = coordinate(token).map_err(|message| Problem::at(words.line, message))?;
+            }
+            None if axis == 0 => {
+                let message = "a texture coordinate needs u and v";
+                return Err(Problem::at(words.line, message));
+            }
+            None => {}
+        }
     }
+    Ok(read)
+}
+
+/// The corner of a face.
+#[derive(Clone, Copy)]
+struct Corner {
+    vertex: u32,
+    /// Its texture coordinate, if it has one.
+    texture: Option<u32>,
+}
+
+/// The corner that `7`, `7/1`, `7//2`, `7/1/2` is: numbers count from 1, or from the last one back
+/// if negative. Vertices and texture coordinates are `known` so far.
+fn corner(token: &[u8], known: [usize; 2]) -> Result<Corner, String> {
+    let mut parts = token.split(|&byte| byte == b'/');
+    let number = |part: Option<&[u8]>| {
+        let part = part.and_then(|part| std::str::from_utf8(part).ok());
+        part.and_then(|part| part.parse::<i64>().ok())
+    };
+    let vertex = number(parts.next());
+    let vertex = vertex.ok_or_else(|| format!("`{}` is no vertex number", short(token)))?;
+    let texture = match parts.next() {
+        None | Some(b"") => None,
+        part => {
+            let texture = number(part);
+            Some(texture.ok_or_else(|| format!("`{}` is no vertex number", short(token)))?)
+        }
+    };
+    let index = |number: i64, known: usize| {
+        let known = i64::try_from(known).unwrap_or(i64::MAX);
+        let index = if number < 0 {
+            known.checked_add(number)
+        } else {
+            number.checked_sub(1)
+        };
+        index.and_then(|index| u32::try_from(index).ok())
+    };
+    let of_vertex = index(vertex, known[0]);
+    let vertex = of_vertex
+        .ok_or_else(|| format!("`{vertex}` names no vertex, there are {} so far", known[0]))?;
+    let texture = texture.map(|number| {
+        let index = index(number, known[1]);
+        // What a file without any names is of no use to anybody.
+        index
+            .or_else(|| (known[1] == 0).then_some(0))
+            .ok_or_else(|| format!("`{number}` names no `vt`, there are {} so far", known[1]))
+    });
+    let texture = texture.transpose()?;
+    Ok(Corner { vertex, texture })
 }
 
 #[cfg(test)]
@@ -284,6 +468,43 @@ mod tests {
         let mesh = read(text).unwrap();
         assert_eq!(mesh.triangles, [[0, 1, 2], [0, 2, 3]]);
         assert_eq!(mesh.positions.len(), 4);
+    }
+
+    #[test]
+    fn texture_coordinates_polygons_and_groups_are_kept() {
+        let text = b"o my shirt\nv 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 2 0 0\nvt 0 0.5\nvt 1\n\
+                    g collar left\nf 1/1 2/2 3/-2 4/-1\ng right\nf 2 5 3\n";
+        let file = read_file(text, &["collar", "my shirt", "none"]).unwrap();
+        let faces: Vec<&[u32]> = file.faces.iter().collect();
+        assert_eq!(faces, [&[0, 1, 2, 3][..], &[1, 4, 2]]);
+        assert_eq!(file.mesh.triangles.len(), 3);
+        let texture = file.texture.as_ref().unwrap();
+        assert_eq!(texture.coordinates, [[0.0, 0.5], [1.0, 0.0], [0.0, 0.0]]);
+        assert_eq!(texture.corners, [0, 1, 0, 1, 2, 2, 2]);
+        let groups: Vec<(&str, &[u32])> = (file.groups.iter())
+            .map(|group| (group.name.as_str(), &group.vertices[..]))
+            .collect();
+        let all: &[u32] = &[0, 1, 2, 3, 4];
+        assert_eq!(groups, [("collar", &[0, 1, 2, 3][..]), ("my shirt", all)]);
+        assert_eq!(file.group_names, ["my shirt", "collar", "left", "right"]);
+        let mut written = Vec::new();
+        write_obj_of_file("a", &file, &file.mesh.positions, &mut written).unwrap();
+        let again = read_file(&written, &[]).unwrap();
+        assert_eq!((&again.mesh, &again.faces), (&file.mesh, &file.faces));
+        assert_eq!(again.texture, file.texture);
+
+        let error = read_file(b"v 0 0 0\nvt 0 0\nf 1/2 1/1 1\n", &[]).unwrap_err();
+        assert!(error.message.contains("vertex `1` twice"), "{error:?}");
+        let v = "v 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\n";
+        for (face, message) in [
+            ("f 1/2 2/1 3/1", "`2` names no `vt`, there are 1"),
+            ("f 1/-2 2/1 3/1", "`-2` names no `vt`, there are 1 so far"),
+            ("vt\nf 1 2 3", "a texture coordinate needs u and v"),
+            ("vt 0 x\nf 1 2 3", "`x` is no number"),
+        ] {
+            let error = read_file(format!("{v}{face}").as_bytes(), &[]).unwrap_err();
+            assert_eq!(error, Problem::at(5, message), "{face}");
+        }
     }
 
     #[test]

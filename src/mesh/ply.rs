@@ -1,26 +1,29 @@
 //! PLY, ASCII and binary.
 //!
 //! Read are `x`, `y`, `z` of the element `vertex` and the list `vertex_indices` (or `vertex_index`)
-//! of the element `face`, of any number type. All else is walked over and kept nowhere. The counts
-//! of the header and of lists are not trusted.
+//! of the element `face`, of any number type, texture coordinates of vertices, and numbers of
+//! vertices that are asked for as groups. All else is walked over and kept nowhere. The counts of
+//! the header and of lists are not trusted.
 //!
 //! Read by hand, not by `ply-rs-bw`: that crate makes a vector of every list, also of those that
 //! nobody asks for, and its errors name no byte. The tests use it to read the same files.
 
 use glam::DVec3;
 
+use super::file_mesh::{FileMesh, Texture};
 use super::file_problem::{BYTE_ORDER_MARK, Problem, coordinate, short, short_coordinate};
+use super::groups::Groups;
 use super::ply_header::{Element, Format, Header, Lines, Number, Property};
 use super::polygon::{MOST_CORNERS, too_many_corners, triangulate};
-use super::{MAX_TRIANGLES, MAX_VERTICES, TriMesh};
+use super::{MAX_TRIANGLES, MAX_VERTICES};
 
-/// Reads vertices and faces.
-pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
+/// Reads vertices and faces, and the groups of these names.
+pub(super) fn read_file(bytes: &[u8], wanted: &[&str]) -> Result<FileMesh, Problem> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let header = Header::read(bytes)?;
     check_header(&header, bytes.len() - header.body.0)?;
     match header.format {
-        Format::Text => read_body(&header, |place| TextBody {
+        Format::Text => read_body(&header, wanted, |place| TextBody {
             lines: Lines {
                 bytes,
                 at: place.0,
@@ -29,7 +32,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
             },
             rest: &[],
         }),
-        Format::Binary { big_endian } => read_body(&header, |place| BinaryBody {
+        Format::Binary { big_endian } => read_body(&header, wanted, |place| BinaryBody {
             bytes,
             at: place.0,
             big_endian,
@@ -73,23 +76,31 @@ trait Body {
     }
 }
 
+/// Reads the mesh alone.
+#[cfg(test)]
+pub(super) fn read(bytes: &[u8]) -> Result<super::TriMesh, Problem> {
+    read_file(bytes, &[]).map(|file| file.mesh)
+}
+
 fn read_body<B: Body>(
     header: &Header<'_>,
+    wanted: &[&str],
     at: impl Fn((usize, usize)) -> B,
-) -> Result<TriMesh, Problem> {
-    let mut mesh = TriMesh::default();
+) -> Result<FileMesh, Problem> {
+    let mut file = FileMesh::default();
+    let mut groups = Groups::new(wanted);
     let mut body = at(header.body);
     // Faces that come before the vertices are looked at once these are known.
     let mut faces_first = None;
     for element in &header.elements {
         let name = element.name;
         if name == b"vertex" {
-            read_vertices(&mut body, element, &mut mesh)
-        } else if name == b"face" && mesh.positions.is_empty() {
+            read_vertices(&mut body, element, &mut file, &mut groups)
+        } else if name == b"face" && file.mesh.positions.is_empty() {
             faces_first = Some((body.place(), element));
             skip_all(&mut body, element)
         } else if name == b"face" {
-            read_faces(&mut body, element, &mut mesh)
+            read_faces(&mut body, element, &mut file)
         } else {
             skip_all(&mut body, element)
         }?;
@@ -103,9 +114,14 @@ fn read_body<B: Body>(
         });
     }
     if let Some((place, element)) = faces_first {
-        read_faces(&mut at(place), element, &mut mesh)?;
+        read_faces(&mut at(place), element, &mut file)?;
     }
-    Ok(mesh)
+    (file.groups, file.group_names) = groups.finish();
+    if let Some(texture) = &mut file.texture {
+        // Each vertex has its own.
+        texture.corners.clone_from(&file.faces.corners);
+    }
+    Ok(file)
 }
 
 /// Within an element the message of what is missing says of what.
@@ -134,28 +150,65 @@ fn skip_all(body: &mut impl Body, element: &Element<'_>) -> Result<(), Problem> 
 fn read_vertices(
     body: &mut impl Body,
     element: &Element<'_>,
-    mesh: &mut TriMesh,
+    file: &mut FileMesh,
+    groups: &mut Groups,
 ) -> Result<(), Problem> {
+    let places = |names: &[&[u8]]| -> Vec<Option<usize>> {
+        let number = |at: &usize| element.properties[*at].list.is_none();
+        let places = names.iter().map(|name| element.position(name));
+        places.map(|at| at.filter(number)).collect()
+    };
     // The header was checked: there is one of each.
-    let axes = [b"x", b"y", b"z"].map(|name| element.position(name));
+    let axes = places(&[b"x", b"y", b"z"]);
+    let texture = TEXTURE.iter().map(|names| places(names));
+    let texture = texture.into_iter().find(|names| !names.contains(&None));
+    // Numbers of vertices that are no more than that may be groups.
+    let of_group: Vec<Option<usize>> = (element.properties.iter())
+        .map(|property| {
+            let is_known = property.list.is_some() || KNOWN.contains(&property.name);
+            let name = (!is_known).then(|| String::from_utf8_lossy(property.name))?;
+            groups.name(&name)
+        })
+        .collect();
+    let mut coordinates = Vec::new();
     each(body, element, |body| {
         let mut position = DVec3::ZERO;
+        let mut coordinate = [0.0; 2];
+        let vertex = u32::try_from(file.mesh.positions.len()).unwrap_or(u32::MAX);
         for (at, property) in element.properties.iter().enumerate() {
-            match axes.iter().position(|axis| *axis == Some(at)) {
-                Some(axis) => position[axis] = body.coordinate(property.number)?,
-                None => body.skip_property(property)?,
+            let of_texture = texture.as_ref();
+            let of_texture = of_texture.and_then(|t| t.iter().position(|axis| *axis == Some(at)));
+            if let Some(axis) = axes.iter().position(|axis| *axis == Some(at)) {
+                position[axis] = body.coordinate(property.number)?;
+            } else if let Some(axis) = of_texture {
+                coordinate[axis] = body.coordinate(property.number)?;
+            } else if let Some(group) = of_group[at] {
+                if body.coordinate(property.number)? >= IN_GROUP {
+                    groups.add_to(group, vertex);
+                }
+            } else {
+                body.skip_property(property)?;
             }
         }
-        mesh.positions.push(position);
+        file.mesh.positions.push(position);
+        if texture.is_some() {
+            coordinates.push(coordinate);
+        }
         Ok(())
-    })
+    })?;
+    file.texture = texture.map(|_| Texture {
+        coordinates,
+        corners: Vec::new(),
+    });
+    Ok(())
 }
 
 fn read_faces(
     body: &mut impl Body,
     element: &Element<'_>,
-    mesh: &mut TriMesh,
+    file: &mut FileMesh,
 ) -> Result<(), Problem> {
+    let FileMesh { mesh, faces, .. } = file;
     let corners = CORNERS.iter().find_map(|name| element.position(name));
     let count = mesh.positions.len();
     let mut face: Vec<u32> = Vec::with_capacity(MOST_CORNERS);
@@ -190,6 +243,7 @@ fn read_faces(
             if mesh.triangles.len() > MAX_TRIANGLES {
                 return Err(body.problem(format!("more than {MAX_TRIANGLES} triangles")));
             }
+            faces.push(&face);
         }
         Ok(())
     })
@@ -393,6 +447,33 @@ impl Body for BinaryBody<'_> {
     }
 }
 
+/// What texture coordinates of vertices are called.
+const TEXTURE: [[&[u8]; 2]; 3] = [[b"s", b"t"], [b"u", b"v"], [b"texture_u", b"texture_v"]];
+
+/// Numbers of vertices that are never groups.
+const KNOWN: [&[u8]; 17] = [
+    b"x",
+    b"y",
+    b"z",
+    b"nx",
+    b"ny",
+    b"nz",
+    b"s",
+    b"t",
+    b"u",
+    b"v",
+    b"texture_u",
+    b"texture_v",
+    b"red",
+    b"green",
+    b"blue",
+    b"alpha",
+    b"intensity",
+];
+
+/// From this value on a vertex is in the group that a number of vertices is.
+const IN_GROUP: f64 = 0.5;
+
 /// What the list of a face's corners is called.
 const CORNERS: [&[u8]; 2] = [b"vertex_indices", b"vertex_index"];
 
@@ -463,7 +544,7 @@ fn check_header(header: &Header<'_>, body: usize) -> Result<(), Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::FilePlace;
+    use super::super::{FilePlace, TriMesh};
     use super::*;
 
     fn header(format: &str, vertices: &str, faces: &str) -> String {
@@ -727,6 +808,32 @@ mod tests {
         let error = read(&bytes).unwrap_err();
         let message = "vertex 1: a coordinate is NaN, no finite number";
         assert_eq!(error, Problem::at_byte(body + 13, message));
+    }
+
+    #[test]
+    fn texture_coordinates_polygons_and_groups_are_kept() {
+        let text = "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float t\n\
+                    property float y\nproperty uchar pin\nproperty float z\nproperty float s\n\
+                    property float weight\nproperty uchar red\nelement face 1\n\
+                    property list uchar int vertex_indices\nend_header\n\
+                    0 .1 0 0 0 .2 0.4 9\n1 .3 0 1 0 .4 0.5 9\n1 .5 1 1 0 .6 1 9\n0 .7 1 0 0 .8 0 9\n\
+                    4 0 1 2 3\n";
+        let file = read_file(text.as_bytes(), &["weight", "pin", "red", "nothing"]).unwrap();
+        assert_eq!(file.faces.polygons(), [1, 0]);
+        let texture = file.texture.unwrap();
+        assert_eq!(texture.corners, [0, 1, 2, 3]);
+        let known = [[0.2, 0.1], [0.4, 0.3], [0.6, 0.5], [0.8, 0.7]];
+        for (read, known) in texture
+            .coordinates
+            .as_flattened()
+            .iter()
+            .zip(known.as_flattened())
+        {
+            assert!((read - known).abs() < 1e-7);
+        }
+        assert_eq!(file.group_names, ["pin", "weight"]);
+        let groups: Vec<&[u32]> = file.groups.iter().map(|g| &g.vertices[..]).collect();
+        assert_eq!(groups, [&[1, 2], &[1, 2]]);
     }
 
     #[test]

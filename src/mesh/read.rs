@@ -5,23 +5,49 @@ use std::path::Path;
 use weft_io::read_regular;
 
 use super::file_problem::Problem;
-use super::{MeshError, TriMesh, obj, ply, stl};
+use super::{FileMesh, MeshError, TriMesh, glb, obj, ply, stl};
 
-/// Whether the name ends in `.obj`, `.ply` or `.stl`.
+/// Whether the name ends as that of a mesh that can be read.
 pub fn is_readable_format(path: &Path) -> bool {
     format(path).is_some()
 }
 
-/// Reads a mesh from an OBJ, PLY or STL file, by the ending of its name.
+/// The endings of files that can be read, for messages.
+pub const READABLE_FORMATS: &str = ".obj, .ply, .stl, .glb";
+
+/// Whether files of this name have y upwards and are in m, whoever wrote them, as glTF says.
+#[must_use]
+pub fn is_y_up_format(path: &Path) -> bool {
+    matches!(format(path), Some(Format::Glb))
+}
+
+/// Whether vertices of files of this name that are at one place become one, and their numbers are
+/// kept.
+#[must_use]
+pub(crate) fn joins_equal(path: &Path) -> bool {
+    matches!(format(path), Some(Format::Glb))
+}
+
+/// Reads the triangles of a mesh from a file, by the ending of its name; see [`read_mesh_file`].
+///
+/// # Errors
+/// As [`read_mesh_file`].
+pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
+    read_mesh_file(path, &[]).map(|file| file.mesh)
+}
+
+/// Reads a mesh from an OBJ, PLY, STL or GLB file, by the ending of its name, with the groups of
+/// these names that it has.
 ///
 /// Faces with more than three corners are cut into triangles. Vertices keep the order of the file;
-/// those of STL, which has no indices, are joined if they are equal. Only positions and faces are
-/// read. The mesh is not checked: see [`super::check_cloth`] and [`super::check_body`].
+/// those of STL, which has no indices, are joined if they are equal, and so are those of GLB, which
+/// has a vertex twice where texture coordinates differ. The mesh is not checked: see
+/// [`super::check_cloth`] and [`super::check_body`].
 ///
 /// # Errors
 /// [`MeshError::Unreadable`], also of what is no regular file; [`MeshError::Format`] with the line
 /// or byte.
-pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
+pub fn read_mesh_file(path: &Path, groups: &[&str]) -> Result<FileMesh, MeshError> {
     let unreadable = |reason| MeshError::Unreadable {
         path: path.to_owned(),
         reason,
@@ -32,15 +58,17 @@ pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
         message: problem.message,
     };
     let Some(format) = format(path) else {
-        return Err(malformed(Problem::new(
-            "its name ends in none of .obj, .ply, .stl",
-        )));
+        return Err(malformed(Problem::new(format!(
+            "its name ends in none of {READABLE_FORMATS}{}",
+            remedy(path)
+        ))));
     };
     let bytes = read_regular(path, LARGEST_FILE).map_err(unreadable)?;
     match format {
-        Format::Obj => obj::read(&bytes),
-        Format::Ply => ply::read(&bytes),
-        Format::Stl => stl::read(&bytes),
+        Format::Obj => obj::read_file(&bytes, groups),
+        Format::Ply => ply::read_file(&bytes, groups),
+        Format::Stl => stl::read(&bytes).map(FileMesh::of_triangles),
+        Format::Glb => glb::read_file(&bytes, groups),
     }
     .map_err(malformed)
 }
@@ -50,6 +78,7 @@ enum Format {
     Obj,
     Ply,
     Stl,
+    Glb,
 }
 
 fn format(path: &Path) -> Option<Format> {
@@ -58,10 +87,27 @@ fn format(path: &Path) -> Option<Format> {
         ("obj", Format::Obj),
         ("ply", Format::Ply),
         ("stl", Format::Stl),
+        ("glb", Format::Glb),
     ]
     .into_iter()
     .find(|(known, _)| extension.eq_ignore_ascii_case(known))
     .map(|(_, format)| format)
+}
+
+/// How to bring a mesh of another format here, if that is known.
+#[must_use]
+pub fn remedy(path: &Path) -> &'static str {
+    let extension = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .unwrap_or_default();
+    match extension.to_ascii_lowercase().as_str() {
+        "gltf" => "; export it as glTF Binary (.glb), which has everything in one file",
+        "usd" | "usda" | "usdc" | "usdz" | "abc" | "fbx" | "blend" | "zprj" => {
+            "; export it as OBJ where it was made"
+        }
+        _ => "",
+    }
 }
 
 /// Largest file in bytes: about as many triangles as a mesh may have.
@@ -99,7 +145,10 @@ mod tests {
             "{error}"
         );
         let error = read_mesh(Path::new("a.fbx")).unwrap_err().to_string();
-        assert_eq!(error, "a.fbx: its name ends in none of .obj, .ply, .stl");
+        assert_eq!(
+            error,
+            "a.fbx: its name ends in none of .obj, .ply, .stl, .glb; export it as OBJ where it was made"
+        );
     }
 
     /// A valid file of each kind, small enough to be damaged everywhere.

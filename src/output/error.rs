@@ -85,6 +85,15 @@ pub enum OutputError {
         /// The file.
         path: PathBuf,
     },
+    /// A file that is to be exported is there already.
+    #[error(
+        "{} is there already; choose another --out, or replace the files of these names with --overwrite",
+        path.shown()
+    )]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file of an earlier run was damaged.
     #[error("{} is damaged: {what}", path.shown())]
     Damaged {
@@ -154,9 +163,13 @@ pub enum OutputError {
 impl OutputError {
     /// For `map_err`: names the file that could not be written.
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        move |source| Self::Write {
-            path: path.to_owned(),
-            source,
+        // What was read to be written may have failed, and names its own file.
+        move |error| match error.downcast::<Self>() {
+            Ok(error) => error,
+            Err(source) => Self::Write {
+                path: path.to_owned(),
+                source,
+            },
         }
     }
 

@@ -3,7 +3,9 @@
 //! Bodies at rest are written once and named by every frame; bodies that move are written with each
 //! frame. Order on disk: files first, the collection last, so that it never names a missing file.
 
-use crate::mesh::TriMesh;
+use std::io;
+
+use crate::mesh::{FileMesh, TriMesh, write_obj_of_file};
 
 use super::{Collection, DataArray, OutputError, PolyData, RunDirectory, write_vtp};
 
@@ -49,6 +51,22 @@ impl FrameSeries {
             series.still.push(file);
         }
         Ok(series)
+    }
+
+    /// Writes the mesh of a cloth, the `number`-th of those, as its file has it, at its place at
+    /// time 0. What exports read again is the same to the bit.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn write_mesh(
+        run: &RunDirectory,
+        number: usize,
+        name: &str,
+        file: &FileMesh,
+    ) -> Result<(), OutputError> {
+        let positions = file.of_file(&file.mesh.positions);
+        let fill = |out: &mut dyn io::Write| write_obj_of_file(name, file, &positions, out);
+        run.write(&mesh_file(number, name), fill).map(drop)
     }
 
     /// Continues the series of an earlier run after `time` in s; its later frames are forgotten,
@@ -117,12 +135,12 @@ pub(super) fn cloth_file(step: u64) -> String {
 }
 
 /// The file of a body at rest, the `number`-th of those.
-pub(super) fn still_file(number: usize, name: &str) -> String {
+pub(crate) fn still_file(number: usize, name: &str) -> String {
     format!("frames/still-{number}-{}.vtp", file_stem(name))
 }
 
 /// The file of a body that moves, the `number`-th of those, after so many steps.
-pub(super) fn moving_file(number: usize, name: &str, step: u64) -> String {
+pub(crate) fn moving_file(number: usize, name: &str, step: u64) -> String {
     format!("frames/moving-{number}-{}.{step:06}.vtp", file_stem(name))
 }
 
@@ -135,6 +153,11 @@ fn body(mesh: &TriMesh, time: Option<f64>) -> PolyData<'_> {
         cell_arrays: none(),
         time,
     }
+}
+
+/// The file of the mesh of a cloth, the `number`-th of those.
+pub(crate) fn mesh_file(number: usize, name: &str) -> String {
+    format!("meshes/{number}-{}.obj", file_stem(name))
 }
 
 /// A name as part of a file name: letters, digits, `-` and `_` stay, the rest becomes `_`.

@@ -26,7 +26,7 @@ use super::plain::read_plain;
 use super::whole::replace;
 
 /// The folders in which a run has files.
-pub(super) const FOLDERS: [&str; 3] = ["frames", "pictures", "trace"];
+pub(super) const FOLDERS: [&str; 5] = ["frames", "pictures", "trace", "meshes", "exports"];
 /// What `weft report` writes beside a run's files; it belongs to them.
 const PAGE: &str = "report.html";
 
@@ -205,7 +205,7 @@ pub(super) fn names(directory: &Path, folder: Option<&str>) -> Result<Vec<String
 }
 
 /// Whether a run writes files of this name: plain, and at most one known folder down.
-pub(super) fn is_own(name: &str) -> bool {
+pub(crate) fn is_own(name: &str) -> bool {
     let (folder, file) = match name.split_once('/') {
         Some((folder, file)) => (Some(folder), file),
         None => (None, name),
@@ -228,6 +228,11 @@ pub(super) fn is_own(name: &str) -> bool {
         }
         Some("frames") => file.ends_with(".vtp"),
         Some("pictures") => file.ends_with(".png"),
+        Some("meshes") => file.ends_with(".obj"),
+        Some("exports") => {
+            let endings = [".usda", ".pc2", ".mdd", ".obj", ".ply", ".glb"];
+            endings.iter().any(|ending| file.ends_with(ending))
+        }
         Some("trace") => file.starts_with("rank-") && file.ends_with(".bin"),
         Some(_) => false,
     }

@@ -6,6 +6,8 @@
 //! | `run.json` | [`RunRecord`] | at the start (`"exit": null`) and at the end |
 //! | `history.csv` | [`HistoryWriter`] | one line per step |
 //! | `frames.pvd`, `frames/*.vtp` | [`FrameSeries`] | per frame; opens in ParaView |
+//! | `meshes/*.obj` | [`FrameSeries`] | at the start: each cloth as its file has it |
+//! | `exports/*` | [`crate::export`] | at the end, in the formats that the scene asks for |
 //! | `state.*.ckpt` | [`Checkpoint`] | every ten minutes, and at the end |
 //! | `trace.json`, `trace/rank-*` | [`write_trace`], [`write_rank_trace`] | at the end of a run that is traced |
 //! | `pictures/*.png` | [`Picture`] | per frame; needs no graphics card and no display |
@@ -23,8 +25,10 @@ mod directory;
 #[cfg(test)]
 mod directory_tests;
 mod error;
+mod export_folder;
 mod frame_arrays;
 mod frame_audit;
+mod frame_file;
 mod frames;
 mod history;
 mod lock;
@@ -46,18 +50,22 @@ pub use checkpoint::Checkpoint;
 pub use destination::Destination;
 pub use directory::RunDirectory;
 pub use error::OutputError;
+pub use export_folder::ExportFolder;
 pub use frame_arrays::{ArrayValues, FrameArrays, NamedArray, read_frame};
 pub use frame_audit::{AuditedFrame, CrossedBody, CrossingFrame, FrameAudit};
+pub use frame_file::FrameFile;
 pub use frames::{Frame, FrameSeries};
+pub(crate) use frames::{mesh_file, moving_file, still_file};
 pub use history::{HistoryMark, HistoryRow, HistoryWriter};
 pub(crate) use lock::this_host;
+pub(crate) use manifest::is_own;
 pub use matrix_market::write_system;
 pub use picture::{Camera, Drawing, Item, Picture, weave};
 pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
-    BalanceRecord, BodyRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord,
-    ResultRecord, RunRecord, SceneRecord, TraceRecord,
+    BalanceRecord, BodyRecord, ClothRecord, FramesRecord, MachineRecord, PartitionRecord,
+    ProgramRecord, RankRecord, ResultRecord, RunRecord, SceneRecord, TraceRecord,
 };
 pub use state_hash::{StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};

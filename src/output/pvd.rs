@@ -40,6 +40,18 @@ impl Collection {
         entries.map(|entry| (entry.time, entry.part, entry.file.as_str()))
     }
 
+    /// The times of all frames in s, ascending, each with the names of its files.
+    pub(crate) fn files(&self) -> Vec<(f64, Vec<&str>)> {
+        let mut frames: Vec<(f64, Vec<&str>)> = Vec::new();
+        for Entry { time, file, .. } in &self.entries {
+            match frames.last_mut() {
+                Some((last, files)) if *last == *time => files.push(file),
+                _ => frames.push((*time, vec![file])),
+            }
+        }
+        frames
+    }
+
     /// Number of different times.
     #[must_use]
     pub fn frames(&self) -> usize {

@@ -39,6 +39,9 @@ pub struct RunRecord {
     /// Its bodies, in its order. Runs of earlier programs do not tell.
     #[serde(default)]
     pub bodies: Option<Vec<BodyRecord>>,
+    /// What its frames are of, if it writes any. Runs of earlier programs do not tell.
+    #[serde(default)]
+    pub frames: Option<FramesRecord>,
     /// Seed of everything random.
     pub seed: u64,
     /// Quality of the partition.
@@ -209,6 +212,30 @@ impl BodyRecord {
     }
 }
 
+/// What frames are of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FramesRecord {
+    /// The time between frames in s, as the scene wants it.
+    pub interval_s: f64,
+    /// The length of a step in s; frames are written where steps end.
+    pub step_s: f64,
+    /// The cloths, whose vertices follow each other in frames.
+    pub cloths: Vec<ClothRecord>,
+}
+
+/// A cloth in frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClothRecord {
+    /// Its name.
+    pub name: String,
+    /// Its vertices in frames.
+    pub vertices: usize,
+    /// The file in the run's directory with its mesh as it came: faces, texture, vertices.
+    pub mesh: String,
+    /// Whether vertices of that mesh that are at one place are one vertex in frames.
+    pub joined: bool,
+}
+
 /// Quality of the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartitionRecord {
@@ -345,6 +372,7 @@ impl RunRecord {
             command,
             scene,
             bodies: None,
+            frames: None,
             seed,
             partition: None,
             loop_s: None,

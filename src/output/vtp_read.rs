@@ -12,10 +12,10 @@ use super::OutputError;
 use crate::mesh::TriMesh;
 
 /// What stands before the first appended block.
-const MARK: &[u8] = b"<AppendedData encoding=\"raw\">\n_";
+pub(super) const MARK: &[u8] = b"<AppendedData encoding=\"raw\">\n_";
 
 /// How an array begins.
-const ARRAY: &str = "<DataArray ";
+pub(super) const ARRAY: &str = "<DataArray ";
 
 /// The positions of a frame's vertices in m, in the order of the mesh.
 ///
@@ -112,12 +112,12 @@ fn block<'a>(file: &'a [u8], of: &str, array: &str, count: &str) -> Option<(&'a 
 }
 
 /// The first element that begins so, up to its end.
-fn element<'a>(xml: &'a str, begin: &str) -> Option<&'a str> {
+pub(super) fn element<'a>(xml: &'a str, begin: &str) -> Option<&'a str> {
     let (_, rest) = xml.split_once(begin)?;
     Some(rest.split_once('>')?.0)
 }
 
-fn attribute<T: std::str::FromStr>(element: &str, name: &str) -> Option<T> {
+pub(super) fn attribute<T: std::str::FromStr>(element: &str, name: &str) -> Option<T> {
     let (_, rest) = element.split_once(&format!("{name}=\""))?;
     rest.split_once('"')?.0.parse().ok()
 }

@@ -221,8 +221,9 @@ fn rank_loop(
             comm.barrier()?;
             timers.lap(OutputKind::Pictures, comm);
         }
+        let contacts = simulation.gather_contacts(comm)?;
         if let Some(writer) = writer {
-            writer.frame(simulation)?;
+            writer.frame(simulation, &contacts.unwrap_or_default())?;
         }
         // Others wait for the one that writes here, and not in the next step, where it would look
         // like a rank that is slow.

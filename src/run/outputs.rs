@@ -8,7 +8,12 @@ use weft_io::Printable;
 use super::result::Ended;
 use super::summary::{complete, partition_record, record, summarise};
 use super::{RunError, RunOptions, RunSummary, Show, resume, uneven};
-use crate::output::{Checkpoint, OutputError, RunDirectory, RunRecord};
+use crate::export::{ExportOptions, Exported, Recorded, Target, export};
+use crate::mesh::joins_equal;
+use crate::output::{
+    Checkpoint, ClothRecord, FramesRecord, OutputError, RunDirectory, RunRecord, mesh_file,
+};
+use crate::scene::{ClothSource, Format};
 use crate::step::World;
 
 /// The state and the outputs with which rank 0 begins.
@@ -41,6 +46,7 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
         quality.imbalance,
     );
     let mut record = record(world.scene(), options, quality);
+    record.frames = (world.scene().output.frames).then(|| frames_record(world));
     let header = start.checkpoint.as_ref().map(|c| &c.header);
     record.resumed_from = header.map(|header| header.step);
     let header = header.filter(|_| start.in_place);
@@ -66,6 +72,42 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
     Ok((start, record))
 }
 
+/// What frames are of.
+fn frames_record(world: &World) -> FramesRecord {
+    let scene = world.scene();
+    let mut vertices = vec![0; scene.cloths.len()];
+    for &cloth in world.model().cloth_of_vertex() {
+        vertices[cloth as usize] += 1;
+    }
+    let cloths = scene.cloths.iter().zip(vertices).enumerate();
+    let cloths = cloths.map(|(number, (cloth, vertices))| ClothRecord {
+        name: cloth.name.clone(),
+        vertices,
+        mesh: mesh_file(number, &cloth.name),
+        joined: match &cloth.source {
+            ClothSource::File { path, .. } => joins_equal(path),
+            ClothSource::Grid { .. } | ClothSource::Shirt { .. } => false,
+        },
+    });
+    FramesRecord {
+        interval_s: scene.output.interval,
+        step_s: scene.time.step,
+        cloths: cloths.collect(),
+    }
+}
+
+/// Exports the frames of a run into its own directory, in the formats that the scene asks for.
+fn export_frames(world: &World, start: &Start) -> Result<Exported, OutputError> {
+    let output = &world.scene().output;
+    let asked = output.formats.iter().any(|format| *format != Format::Vtp);
+    if !output.frames || !asked {
+        return Ok(Exported::default());
+    }
+    let recorded = Recorded::open(start.directory.path())?;
+    let target = Target::Run(start.directory.clone());
+    export(&recorded, &ExportOptions::of(&output.formats), &target)
+}
+
 /// Writes the result of a run. The measurements come first, so that they are not lost if there is
 /// no room for traces.
 pub(super) fn conclude(
@@ -76,9 +118,16 @@ pub(super) fn conclude(
     ended: Ended,
 ) -> RunSummary {
     let mut summary = summarise(world, options, start, &ended.ranks);
+    match export_frames(world, start) {
+        Ok(exported) => summary.exported = exported,
+        Err(error) => summary.unwritten = Some(error.to_string()),
+    }
     complete(&mut record, &summary, options);
     let last = ended.ranks.iter().find_map(|rank| rank.last.as_ref());
     record.history = last.map(|last| last.history.clone());
+    if let (Some(message), Some(0)) = (&summary.unwritten, record.exit) {
+        record.fail(UNWRITTEN, message.clone());
+    }
     let write = |record: &mut RunRecord| {
         if let Some(traces) = ended.traces {
             let exit = record.exit.take();
@@ -99,6 +148,9 @@ pub(super) fn conclude(
     }
     summary
 }
+
+/// The exit code of a run whose files cannot all be written.
+const UNWRITTEN: u8 = 5;
 
 /// Writes into the record of the run that [`run_rank`](super::run_rank) has begun here with these
 /// options that it has failed. If none was begun, as where the directory of another run was

@@ -9,6 +9,7 @@ use super::timers::OUTPUTS;
 use super::tracing::{TraceSummary, Traces};
 use super::{Audit, Cause, CertifiedTotals, Cuts, RunOptions};
 use crate::diagnostics::{Balance, PhaseTable};
+use crate::export::Exported;
 use crate::output::{FrameAudit, HistoryMark, RankRecord, StateHash};
 use crate::step::{PHASES, Stops};
 
@@ -60,6 +61,8 @@ pub struct RunSummary {
     /// The reason for which not everything could be written at the end, such as a full disk. All
     /// else is told all the same.
     pub unwritten: Option<String>,
+    /// The exports of its frames.
+    pub exported: Exported,
 }
 
 impl RunSummary {

@@ -204,7 +204,7 @@ fn missing(directory: &RunDirectory, step: u64) -> Option<String> {
 /// The step of a file of a frame.
 fn step_of_frame(name: &str) -> Option<u64> {
     let (folder, file) = name.split_once('/')?;
-    if folder == "trace" || file.starts_with("crossings.") {
+    if ["trace", "exports"].contains(&folder) || file.starts_with("crossings.") {
         return None;
     }
     let stem = file.rsplit_once('.')?.0;

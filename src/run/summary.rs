@@ -14,6 +14,7 @@ use super::resume::{changed, trajectory};
 use super::timers::OUTPUTS;
 use super::{RunError, RunOptions, RunSummary, TraceSummary};
 use crate::diagnostics::{Balance, Phase, PhaseTable};
+use crate::export::Exported;
 use crate::output::{
     BodyRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
     SceneRecord, TRACE, TraceRecord, this_host,
@@ -159,6 +160,7 @@ pub(super) fn summarise(
         resumed_from: start.checkpoint.as_ref().map(|c| c.header.step),
         stopped: ranks.iter().find_map(|rank| rank.stopped),
         trace,
+        exported: Exported::default(),
         unwritten: None,
     }
 }

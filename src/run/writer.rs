@@ -11,11 +11,11 @@ use super::result::Last;
 use super::{RunOptions, Show};
 use crate::build_identity::BuildIdentity;
 use crate::collide::audit::Skin;
-use crate::mesh::TriMesh;
+use crate::mesh::{TriMesh, build_cloth_of_file};
 use crate::output::checkpoint::Header;
 use crate::output::{
     AuditedFrame, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter,
-    OutputError, Picture, PolyData, Progress, RunDirectory, Values, state_hash,
+    OutputError, Picture, PolyData, Progress, RunDirectory, Values, mesh_file, state_hash,
 };
 use crate::step::{Breach, Ledger, SavedState, Simulation, StepReport, World};
 
@@ -90,6 +90,9 @@ impl<'w> Writer<'w> {
                 },
             )
         });
+        if scene.output.frames {
+            write_meshes(world, directory)?;
+        }
         let step = header.map_or(0, |header| header.step);
         let history = earlier.map_or_else(
             || HistoryWriter::create(directory, step),
@@ -200,8 +203,12 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    /// Writes a frame.
-    pub(super) fn frame(&mut self, simulation: &Simulation<'_>) -> Result<(), OutputError> {
+    /// Writes a frame, of cloth that touches bodies as [`Simulation::gather_contacts`] tells.
+    pub(super) fn frame(
+        &mut self,
+        simulation: &Simulation<'_>,
+        contacts: &[u32],
+    ) -> Result<(), OutputError> {
         let output = &self.world.scene().output;
         self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;
         let time = simulation.time();
@@ -209,7 +216,7 @@ impl<'w> Writer<'w> {
         self.deepest = self.deepest.max(deepest);
         let x = self.world.original_order(simulation.positions());
         let moving = self.world.moved_bodies(time);
-        self.write_frame(simulation, &x, &moving)?;
+        self.write_frame(simulation, &x, &moving, contacts)?;
         if let Some(audit) = &mut self.audit {
             let frame = AuditedFrame {
                 step: simulation.step(),
@@ -227,6 +234,7 @@ impl<'w> Writer<'w> {
         simulation: &Simulation<'_>,
         x: &[DVec3],
         moving: &[(usize, TriMesh)],
+        contacts: &[u32],
     ) -> Result<(), OutputError> {
         let Some(series) = &mut self.series else {
             return Ok(());
@@ -245,6 +253,27 @@ impl<'w> Writer<'w> {
             .collect();
         let owner = |&p: &u32| simulation.ownership().rank_of_patch(p as usize) as u32;
         let owners: Vec<u32> = patches.iter().map(owner).collect();
+        let model = self.world.model();
+        let triangles = model.triangles().iter();
+        let cloth_of = |t: &[u32; 3]| model.cloth_of_vertex()[t[0] as usize];
+        let cloths: Vec<u32> = triangles.clone().map(cloth_of).collect();
+        let positions = simulation.positions();
+        // Nothing is below a strain of -1.
+        let strains = triangles.zip(model.membranes()).map(|(t, membrane)| {
+            let corners = t.map(|v| positions[v as usize]);
+            membrane.strain_above(-1.0, corners).unwrap_or_default()
+        });
+        let strains: Vec<f64> = strains.collect();
+        let normals = normals(x, &self.triangles);
+        let contacts = if contacts.len() == x.len() {
+            self.world.original_order(contacts)
+        } else {
+            vec![0; x.len()]
+        };
+        let mut squeezed = vec![0; x.len()];
+        for [vertex, body] in simulation.squeezed() {
+            squeezed[vertex as usize] = body + 1;
+        }
         let bodies = &self.world.scene().bodies;
         let moving: Vec<(&str, &TriMesh)> = moving
             .iter()
@@ -256,11 +285,33 @@ impl<'w> Writer<'w> {
             cloth: PolyData {
                 points: x,
                 triangles: &self.triangles,
-                point_arrays: vec![DataArray {
-                    name: "velocity",
-                    values: Values::Vectors(&v),
-                }],
+                point_arrays: vec![
+                    DataArray {
+                        name: "velocity",
+                        values: Values::Vectors(&v),
+                    },
+                    DataArray {
+                        name: "normal",
+                        values: Values::Vectors(&normals),
+                    },
+                    DataArray {
+                        name: "contact",
+                        values: Values::Integers(&contacts),
+                    },
+                    DataArray {
+                        name: "squeezed",
+                        values: Values::Integers(&squeezed),
+                    },
+                ],
                 cell_arrays: vec![
+                    DataArray {
+                        name: "cloth",
+                        values: Values::Integers(&cloths),
+                    },
+                    DataArray {
+                        name: "strain",
+                        values: Values::Scalars(&strains),
+                    },
                     DataArray {
                         name: "owner",
                         values: Values::Integers(&owners),
@@ -297,6 +348,39 @@ impl<'w> Writer<'w> {
             breach: self.breach.map(|breach| breach.told),
         }
     }
+}
+
+/// The unit normals of vertices: of the triangles around each, weighted by their areas.
+fn normals(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<DVec3> {
+    let mut sums = vec![DVec3::ZERO; x.len()];
+    for triangle in triangles {
+        let [a, b, c] = triangle.map(|v| x[v as usize]);
+        let across = (b - a).cross(c - a);
+        for &vertex in triangle {
+            sums[vertex as usize] += across;
+        }
+    }
+    sums.iter_mut()
+        .for_each(|sum| *sum = sum.normalize_or_zero());
+    sums
+}
+
+/// Writes the meshes of cloths as their files have them, which is not kept while the run goes on.
+fn write_meshes(world: &World, directory: &RunDirectory) -> Result<(), OutputError> {
+    for (number, cloth) in world.scene().cloths.iter().enumerate() {
+        let path = directory.file(&mesh_file(number, &cloth.name));
+        let inconsistent = |what: String| OutputError::Inconsistent {
+            path: path.clone(),
+            what,
+        };
+        let file = build_cloth_of_file(cloth).map_err(|error| inconsistent(error.to_string()))?;
+        if file.mesh.positions != world.cloth_mesh(number).positions {
+            let what = format!("the file of cloth `{}` has changed meanwhile", cloth.name);
+            return Err(inconsistent(what));
+        }
+        FrameSeries::write_mesh(directory, number, &cloth.name, &file)?;
+    }
+    Ok(())
 }
 
 /// By how much strain was beyond limits before a checkpoint: at least, if it does not say.

@@ -8,7 +8,7 @@ use super::motion;
 use super::objects::{Surroundings, file, motion_of, name};
 use super::quantity::Dimension;
 use super::reader::{Range, Table};
-use super::{Axis, Body, Shape, Surface, defaults};
+use super::{Axis, Body, Placement, Shape, Surface, Units, Up, defaults};
 
 /// The shapes of bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub(super) struct BodyKeys {
     normal: DVec3,
     extent: f64,
     mesh: Option<String>,
+    units: Option<Units>,
+    up: Option<Up>,
     scale: f64,
     mirror: Option<Axis>,
     rotation: DVec3,
@@ -98,6 +100,8 @@ impl Default for BodyKeys {
             normal: DVec3::Z,
             extent: defaults::PLANE_EXTENT,
             mesh: None,
+            units: None,
+            up: None,
             scale: 1.0,
             mirror: None,
             rotation: DVec3::ZERO,
@@ -242,10 +246,32 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
             get: |body| body.mesh.clone(),
             set: |body, mesh| body.mesh = Some(mesh),
         },
-        "A file `.obj`, `.ply` or `.stl`, relative to the scene's folder: [what is \
+        "A file `.obj`, `.ply`, `.stl` or `.glb`, relative to the scene's folder: [what is \
          read](#mesh-files). The mesh must be [closed](#closed-bodies).",
     )
     .required("mesh = \"shirt.obj\"")
+    .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
+    Key::new(
+        "units",
+        &Of {
+            form: OneOf::<Units>::NEW,
+            get: |body| body.units,
+            set: |body, units| body.units = Some(units),
+        },
+        "The unit of the file's coordinates.",
+    )
+    .unset("m")
+    .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
+    Key::new(
+        "up",
+        &Of {
+            form: OneOf::<Up>::NEW,
+            get: |body| body.up,
+            set: |body, up| body.up = Some(up),
+        },
+        "The axis of the file that points upwards; it becomes z.",
+    )
+    .unset("z, of `.glb` y")
     .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
     Key::new(
         "scale",
@@ -254,8 +280,7 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
             get: |body| Some(body.scale),
             set: |body, scale| body.scale = scale,
         },
-        "A factor on the coordinates of the file. Mirror, rotation and translation follow, in this \
-         order.",
+        "A factor on the coordinates of the file; [what else is done to them](#mesh-files).",
     )
     .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
     Key::new(
@@ -398,7 +423,7 @@ fn middle(shape: &Shape) -> DVec3 {
         Shape::Sphere { center, .. } | Shape::Box { center, .. } => *center,
         Shape::Plane { point, .. } => *point,
         Shape::Capsule { from, to, .. } => from.midpoint(*to),
-        Shape::Mesh { translation, .. } => *translation,
+        Shape::Mesh { placement, .. } => placement.translation,
     }
 }
 
@@ -418,6 +443,8 @@ fn shape(
         point,
         normal,
         extent,
+        units,
+        up,
         scale,
         mirror,
         rotation,
@@ -462,10 +489,14 @@ fn shape(
             let path = path.map(|mesh| file(table, "mesh", mesh, surroundings.folder));
             let shape = Shape::Mesh {
                 path: path.unwrap_or_default(),
-                scale,
-                mirror,
-                rotation,
-                translation,
+                placement: Placement {
+                    units,
+                    up,
+                    scale,
+                    mirror,
+                    rotation,
+                    translation,
+                },
             };
             (shape, 0.0)
         }
@@ -541,16 +572,12 @@ impl From<&Body> for BodyKeys {
                 (said.from, said.to, said.radius) = (from, to, radius);
                 Kind::Capsule
             }
-            Shape::Mesh {
-                path,
-                scale,
-                mirror,
-                rotation,
-                translation,
-            } => {
+            Shape::Mesh { path, placement } => {
                 said.mesh = Some(path.to_string_lossy().into_owned());
-                (said.scale, said.mirror) = (*scale, *mirror);
-                (said.rotation, said.translation) = (*rotation, *translation);
+                (said.units, said.up) = (placement.units, placement.up);
+                (said.scale, said.mirror) = (placement.scale, placement.mirror);
+                said.rotation = placement.rotation;
+                said.translation = placement.translation;
                 Kind::Mesh
             }
         };

@@ -14,9 +14,9 @@ use super::objects::{Surroundings, Thickness, file, name};
 use super::pin::{pin, write_pins};
 use super::quantity::Dimension;
 use super::reader::{Range, Table};
-use super::{Axis, Cloth, ClothSource, Material, Pin, defaults};
+use super::{Axis, Cloth, ClothSource, Material, Pin, Placement, Units, Up, defaults};
 
-words!(Axis);
+words!(Axis, Units, Up);
 
 /// The key that says where a cloth's mesh comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub(super) struct ClothKeys {
     grid: Option<GridKeys>,
     shirt: Option<ShirtKeys>,
     mesh: Option<String>,
+    units: Option<Units>,
+    up: Option<Up>,
     scale: f64,
     mirror: Option<Axis>,
     center: DVec3,
@@ -53,6 +55,8 @@ impl Default for ClothKeys {
             grid: None,
             shirt: None,
             mesh: None,
+            units: None,
+            up: None,
             scale: 1.0,
             mirror: None,
             center: DVec3::ZERO,
@@ -119,10 +123,32 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
             get: |cloth| cloth.mesh.clone(),
             set: |cloth, mesh| cloth.mesh = Some(mesh),
         },
-        "A file `.obj`, `.ply` or `.stl`, relative to the scene's folder: [what is \
+        "A file `.obj`, `.ply`, `.stl` or `.glb`, relative to the scene's folder: [what is \
          read](#mesh-files).",
     )
     .unset("see `grid`"),
+    Key::new(
+        "units",
+        &Of {
+            form: OneOf::<Units>::NEW,
+            get: |cloth| cloth.units,
+            set: |cloth, units| cloth.units = Some(units),
+        },
+        "The unit of the file's coordinates.",
+    )
+    .unset("m")
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
+    Key::new(
+        "up",
+        &Of {
+            form: OneOf::<Up>::NEW,
+            get: |cloth| cloth.up,
+            set: |cloth, up| cloth.up = Some(up),
+        },
+        "The axis of the file that points upwards; it becomes z.",
+    )
+    .unset("z, of `.glb` y")
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
         "scale",
         &Of {
@@ -225,7 +251,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
             get: |cloth| cloth.weave,
             set: |cloth, weave| cloth.weave = Some(weave),
         },
-        "The direction of the warp in the mesh's own axes, before `mirror` and `rotation`. Each \
+        "The direction of the warp in the mesh's own axes, before `mirror`, `up` and `rotation`. Each \
          triangle takes the part in its plane, and over seams the warp goes straight on.",
     )
     .unset("x of grids and files, upwards in a shirt"),
@@ -354,10 +380,14 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
                 Some(mesh) => file(table, "mesh", mesh, surroundings.folder),
                 None => PathBuf::new(),
             },
-            scale: said.scale,
-            mirror: said.mirror,
-            rotation: said.rotation,
-            translation: said.translation,
+            placement: Placement {
+                units: said.units,
+                up: said.up,
+                scale: said.scale,
+                mirror: said.mirror,
+                rotation: said.rotation,
+                translation: said.translation,
+            },
         },
     };
     for key in KEYS {
@@ -368,6 +398,9 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
             table.note_missing(key.name, example);
         }
     }
+    let pins = table.tables("pins", MOST_PINS, |_, table| {
+        pin(table, surroundings.step, said.may_be(&[Source::Mesh]))
+    });
     Cloth {
         name,
         source,
@@ -380,7 +413,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         velocity: said.velocity,
         thickness: said.thickness,
         friction: said.friction,
-        pins: table.tables("pins", MOST_PINS, |_, table| pin(table, surroundings.step)),
+        pins,
     }
 }
 
@@ -501,19 +534,15 @@ impl From<&Cloth> for ClothKeys {
                 rotation,
                 ..said
             },
-            ClothSource::File {
-                path,
-                scale,
-                mirror,
-                rotation,
-                translation,
-            } => Self {
+            ClothSource::File { path, placement } => Self {
                 source: Some(Source::Mesh),
                 mesh: Some(path.to_string_lossy().into_owned()),
-                scale: *scale,
-                mirror: *mirror,
-                rotation: *rotation,
-                translation: *translation,
+                units: placement.units,
+                up: placement.up,
+                scale: placement.scale,
+                mirror: placement.mirror,
+                rotation: placement.rotation,
+                translation: placement.translation,
                 ..said
             },
         }

@@ -7,8 +7,8 @@ use glam::DVec3;
 use weft_runtime::Policy;
 
 use super::{
-    Balance, BendingModel, ContactParameters, Culling, Integrator, Material, MembraneModel, Output,
-    Partition, Preconditioner, Response, Solver, Squeezed, Time,
+    Balance, BendingModel, ContactParameters, Culling, Format, Integrator, Material, MembraneModel,
+    Output, Partition, Preconditioner, Response, Solver, Squeezed, Time,
 };
 use crate::physics::air::Air;
 
@@ -134,6 +134,7 @@ impl Default for Output {
         Self {
             interval: 0.04,
             frames: true,
+            formats: vec![Format::Vtp],
             checkpoints: true,
             checkpoint_interval: 600.0,
             pictures: true,

@@ -80,6 +80,9 @@ pub(super) struct Direction {
 /// A word out of several.
 pub(super) struct OneOf<T>(PhantomData<fn() -> T>);
 
+/// Some words out of several, each at most once.
+pub(super) struct SomeOf<T>(PhantomData<fn() -> T>);
+
 /// Values with names in scenes.
 pub(super) trait Word: Copy + 'static {
     /// All there are.
@@ -104,6 +107,11 @@ macro_rules! words {
     };
 }
 pub(super) use words;
+
+impl<T> SomeOf<T> {
+    /// The only value.
+    pub(super) const NEW: Self = Self(PhantomData);
+}
 
 impl<T> OneOf<T> {
     /// The only value.
@@ -392,6 +400,35 @@ impl<T: Word> Form for OneOf<T> {
     fn schema(&self) -> Json {
         let names: Vec<_> = T::all().into_iter().map(Word::name).collect();
         json!({ "type": "string", "enum": names })
+    }
+}
+
+impl<T: Word> Form for SomeOf<T> {
+    type Value = Vec<T>;
+
+    fn read(&self, table: &Table<'_>, key: &'static str) -> Option<Vec<T>> {
+        let words: Vec<_> = T::all()
+            .into_iter()
+            .map(|word| (word.name(), word))
+            .collect();
+        table.choices(key, &words)
+    }
+
+    fn write(&self, value: &Vec<T>) -> Written {
+        let names: Vec<_> = value
+            .iter()
+            .map(|word| format!("\"{}\"", word.name()))
+            .collect();
+        plain(format!("[{}]", names.join(", ")))
+    }
+
+    fn describe(&self) -> String {
+        format!("an array of {}", OneOf::<T>::NEW.describe())
+    }
+
+    fn schema(&self) -> Json {
+        let words = OneOf::<T>::NEW.schema();
+        json!({ "type": "array", "items": words, "uniqueItems": true })
     }
 }
 

@@ -104,6 +104,10 @@ mod tests {
                 "contact.squeezed",
                 "[contact]\ncertify = false\nsqueezed = \"give\"",
             ),
+            (
+                "output.formats",
+                "[output]\nframes = false\nformats = [\"vtp\"]",
+            ),
         ] {
             let scene = Scene::parse(&format!("{cloth}{rest}"), None, &[]).unwrap();
             let told = scene.idle_keys();

@@ -193,19 +193,136 @@ pub enum ClothSource {
         /// Rotation about x, y, z in rad, applied in this order about the middle.
         rotation: DVec3,
     },
-    /// A mesh file (OBJ, PLY or STL); its shape is the rest shape.
+    /// A mesh file; its shape is the rest shape.
     File {
         /// The file; relative paths were resolved against the scene's folder.
         path: PathBuf,
-        /// Factor on coordinates.
-        scale: f64,
-        /// Axis across which it is mirrored, before any rotation.
-        mirror: Option<Axis>,
-        /// Rotation about x, y, z in rad, applied in this order about the origin.
-        rotation: DVec3,
-        /// Translation in m, applied last.
-        translation: DVec3,
+        /// How its coordinates become those of the scene.
+        placement: Placement,
     },
+}
+
+/// How the coordinates of a mesh file become those of the scene: they are mirrored, turned upright,
+/// scaled, rotated and moved, in this order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Placement {
+    /// The unit of coordinates, if it is not that of the format.
+    pub units: Option<Units>,
+    /// The axis that points upwards, if it is not that of the format.
+    pub up: Option<Up>,
+    /// Factor on coordinates.
+    pub scale: f64,
+    /// Axis across which it is mirrored.
+    pub mirror: Option<Axis>,
+    /// Rotation about x, y, z in rad, applied in this order about the origin.
+    pub rotation: DVec3,
+    /// Translation in m, applied last.
+    pub translation: DVec3,
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        Self {
+            units: None,
+            up: None,
+            scale: 1.0,
+            mirror: None,
+            rotation: DVec3::ZERO,
+            translation: DVec3::ZERO,
+        }
+    }
+}
+
+/// A unit of the coordinates of files, by the name that scenes give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// Metres.
+    Metres,
+    /// Centimetres.
+    Centimetres,
+    /// Millimetres.
+    Millimetres,
+    /// Inches.
+    Inches,
+    /// Feet.
+    Feet,
+}
+
+impl Units {
+    /// All there are.
+    pub const ALL: [Self; 5] = [
+        Self::Metres,
+        Self::Centimetres,
+        Self::Millimetres,
+        Self::Inches,
+        Self::Feet,
+    ];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Metres => "m",
+            Self::Centimetres => "cm",
+            Self::Millimetres => "mm",
+            Self::Inches => "in",
+            Self::Feet => "ft",
+        }
+    }
+
+    /// Its length in m.
+    #[must_use]
+    pub fn metres(self) -> f64 {
+        match self {
+            Self::Metres => 1.0,
+            Self::Centimetres => 0.01,
+            Self::Millimetres => 0.001,
+            Self::Inches => 0.0254,
+            Self::Feet => 0.3048,
+        }
+    }
+}
+
+/// The axis of a file that points upwards, by the name that scenes give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Up {
+    /// The second, with the third towards the viewer: Maya, Houdini, CLO, glTF.
+    Y,
+    /// The third, as in scenes.
+    Z,
+}
+
+impl Up {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Y, Self::Z];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Y => "y",
+            Self::Z => "z",
+        }
+    }
+
+    /// A vector of a file in the axes of scenes, in which z points upwards.
+    #[must_use]
+    pub fn to_scene(self, v: DVec3) -> DVec3 {
+        match self {
+            // No zero gets a sign.
+            Self::Y => DVec3::new(v.x, 0.0 - v.z, v.y),
+            Self::Z => v,
+        }
+    }
+
+    /// A vector of a scene in the axes of a file.
+    #[must_use]
+    pub fn to_file(self, v: DVec3) -> DVec3 {
+        match self {
+            Self::Y => DVec3::new(v.x, v.z, 0.0 - v.y),
+            Self::Z => v,
+        }
+    }
 }
 
 /// Properties of a cloth, per area or per width. Where there are two, they are along warp and weft.
@@ -365,7 +482,7 @@ impl Pin {
 }
 
 /// The vertices of a pin.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Held {
     /// The vertex nearest to this point of the initial shape, in m.
     Nearest(DVec3),
@@ -376,15 +493,18 @@ pub enum Held {
         /// Upper corner.
         max: DVec3,
     },
+    /// All vertices of a group of the cloth's file.
+    Group(String),
 }
 
 impl Held {
-    /// The middle of it, in m.
+    /// The middle of it, in m; not a number for a group, whose vertices the scene does not know.
     #[must_use]
     pub fn middle(&self) -> DVec3 {
         match *self {
             Self::Nearest(point) => point,
             Self::Box { min, max } => min.midpoint(max),
+            Self::Group(_) => DVec3::NAN,
         }
     }
 }
@@ -517,14 +637,8 @@ pub enum Shape {
     Mesh {
         /// The file; relative paths were resolved against the scene's folder.
         path: PathBuf,
-        /// Factor on coordinates.
-        scale: f64,
-        /// Axis across which it is mirrored, before any rotation.
-        mirror: Option<Axis>,
-        /// Rotation about x, y, z in rad, applied in this order about the origin.
-        rotation: DVec3,
-        /// Translation in m, applied last.
-        translation: DVec3,
+        /// How its coordinates become those of the scene.
+        placement: Placement,
     },
 }
 
@@ -748,13 +862,61 @@ pub struct Balance {
     pub policy: Policy,
 }
 
+/// A format that frames are exported to, by the name that scenes give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// VTK XML PolyData, which all frames are.
+    Vtp,
+    /// USD as text, with all frames in one file.
+    Usd,
+    /// A point cache for the mesh of each cloth.
+    Pc2,
+    /// Another kind of point cache, with the time of each frame.
+    Mdd,
+    /// A Wavefront OBJ for each cloth and frame.
+    Obj,
+    /// A PLY for each cloth and frame.
+    Ply,
+    /// A glTF Binary of the last frame.
+    Glb,
+}
+
+impl Format {
+    /// All there are.
+    pub const ALL: [Self; 7] = [
+        Self::Vtp,
+        Self::Usd,
+        Self::Pc2,
+        Self::Mdd,
+        Self::Obj,
+        Self::Ply,
+        Self::Glb,
+    ];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Vtp => "vtp",
+            Self::Usd => "usd",
+            Self::Pc2 => "pc2",
+            Self::Mdd => "mdd",
+            Self::Obj => "obj",
+            Self::Ply => "ply",
+            Self::Glb => "glb",
+        }
+    }
+}
+
 /// The files that are written.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Output {
     /// Time between frames in s; a frame is written at the first step at or after each multiple.
     pub interval: f64,
     /// Whether `.vtp` frames are written.
     pub frames: bool,
+    /// The formats that frames are exported to when the run ends.
+    pub formats: Vec<Format>,
     /// Whether checkpoints are written.
     pub checkpoints: bool,
     /// Wall time between checkpoints in s; zero for one after every step. There is one at the end

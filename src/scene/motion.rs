@@ -69,12 +69,16 @@ impl Motion {
         }
     }
 
+    /// Whether any keyframe is turned.
+    pub(super) fn turns(&self) -> bool {
+        self.keyframes.iter().any(Keyframe::is_turned)
+    }
+
     /// Whether it is the same as another one: the centre matters if there are turns about it.
     pub(super) fn moves_as(&self, other: &Self) -> bool {
-        let turns = self.keyframes.iter().any(Keyframe::is_turned);
         (self.interpolation, self.repeat) == (other.interpolation, other.repeat)
             && self.keyframes == other.keyframes
-            && (!turns || self.center == other.center)
+            && (!self.turns() || self.center == other.center)
     }
 }
 

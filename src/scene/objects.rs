@@ -14,6 +14,7 @@ use super::motion::motion;
 use super::quantity::Short;
 use super::reader::Table;
 use super::sections::{LONGEST_NAME, suits_name};
+use crate::mesh::{READABLE_FORMATS, is_readable_format, remedy};
 
 /// What the reading of one object needs to know of the rest of the scene.
 #[derive(Debug)]
@@ -80,10 +81,14 @@ pub(super) fn file(
 ) -> PathBuf {
     // An override is typed on a command line, and yet relative to the scene: one rule for both.
     let path = folder.map_or_else(|| PathBuf::from(text), |folder| folder.join(text));
-    if !crate::mesh::is_readable_format(&path) {
+    if !is_readable_format(&path) {
         table.note(
             key,
-            format!("`{}` is no .obj, .ply or .stl file", Short(text)),
+            format!(
+                "`{}` is none of the files {READABLE_FORMATS}{}",
+                Short(text),
+                remedy(&path)
+            ),
         );
     } else if path.is_dir() {
         table.note(key, format!("{} is a directory, not a file", path.shown()));

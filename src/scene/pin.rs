@@ -2,7 +2,7 @@
 
 use glam::DVec3;
 
-use super::form::{Direction, Vector, Written, plain};
+use super::form::{Direction, Text, Vector, Written, plain};
 use super::key::{Key, Nested, Value, read_keys, write_inline};
 use super::motion;
 use super::objects::motion_of;
@@ -16,6 +16,7 @@ pub(super) struct PinKeys {
     nearest: Option<DVec3>,
     min: Option<DVec3>,
     max: Option<DVec3>,
+    group: Option<String>,
     rail: Option<DVec3>,
     plane: Option<DVec3>,
     velocity: Option<DVec3>,
@@ -35,8 +36,8 @@ pub(super) const KEYS: &[Key<PinKeys>] = &[
             get: |pin| pin.nearest,
             set: |pin, point| pin.nearest = Some(point),
         },
-        "The vertex nearest to this point of the cloth as it starts is held. A pin has this, or `min` \
-         and `max`.",
+        "The vertex nearest to this point of the cloth as it starts is held. A pin has this, `min` \
+         and `max`, or `group`.",
     )
     .unset("none"),
     Key::new(
@@ -57,6 +58,16 @@ pub(super) const KEYS: &[Key<PinKeys>] = &[
             set: |pin, corner| pin.max = Some(corner),
         },
         "The upper corner of the box.",
+    )
+    .unset("none"),
+    Key::new(
+        "group",
+        &Of {
+            form: Text,
+            get: |pin| pin.group.clone(),
+            set: |pin, group| pin.group = Some(group),
+        },
+        "The name of a [group of vertices](#mesh-files) of the cloth's file. All of them are held.",
     )
     .unset("none"),
     Key::new(
@@ -105,14 +116,17 @@ pub(super) const KEYS: &[Key<PinKeys>] = &[
         },
         "How the pin moves and turns, instead of `velocity`: [its keys](#motion). The first keyframe \
          is where the cloth starts: it has neither `translation` nor rotation. `center` is the point, \
-         or the middle of the box, if it is not given.",
+         or the middle of the box, if it is not given; for a group that turns it must be.",
     )
     .unset("none"),
 ];
 
-/// Reads a pin, in steps of `step` seconds.
-pub(super) fn pin(table: &Table<'_>, step: f64) -> Pin {
+/// Reads a pin, in steps of `step` seconds, of a cloth that has a file or has none.
+pub(super) fn pin(table: &Table<'_>, step: f64, has_file: bool) -> Pin {
     let said = read_keys(table, KEYS, PinKeys::default());
+    if said.group.is_some() && !has_file {
+        table.note("group", "groups are of cloths with a file (`mesh`)");
+    }
     let held = held(table, &said);
     let slide = match (said.rail, said.plane) {
         (None, None) => Slide::Nowhere,
@@ -126,7 +140,16 @@ pub(super) fn pin(table: &Table<'_>, step: f64) -> Pin {
             Slide::Nowhere
         }
     };
-    let motion = motion_of(table, "pin", said.velocity, held.middle(), step);
+    let mut motion = motion_of(table, "pin", said.velocity, held.middle(), step);
+    if let (Held::Group(_), Some(motion)) = (&held, &mut motion)
+        && motion.center.is_nan()
+    {
+        if motion.turns() {
+            let message = "wants a `center`: nothing else says about which point a group turns";
+            table.note("motion", message);
+        }
+        motion.center = DVec3::ZERO;
+    }
     let first = motion.as_ref().and_then(|motion| motion.keyframes.first());
     if first.is_some_and(Keyframe::is_away) {
         table.note(
@@ -144,16 +167,18 @@ pub(super) fn pin(table: &Table<'_>, step: f64) -> Pin {
 }
 
 fn held(table: &Table<'_>, said: &PinKeys) -> Held {
-    match (said.nearest, said.min, said.max) {
-        (Some(nearest), None, None) => Held::Nearest(nearest),
-        (None, Some(min), Some(max)) => {
+    match (said.nearest, said.min, said.max, &said.group) {
+        (Some(nearest), None, None, None) => Held::Nearest(nearest),
+        (None, None, None, Some(group)) => Held::Group(group.clone()),
+        (None, Some(min), Some(max), None) => {
             if min.cmpgt(max).any() {
                 table.note("min", "must not be greater than `max` along any axis");
             }
             Held::Box { min, max }
         }
         _ => {
-            let message = "wants either `nearest = [x, y, z]` or both `min` and `max`";
+            let message =
+                "wants one of `nearest = [x, y, z]`, both `min` and `max`, and `group = \"NAME\"`";
             table.note("", message);
             Held::Nearest(DVec3::NAN)
         }
@@ -181,9 +206,10 @@ pub(super) fn write_pins(pins: &[Pin]) -> Option<Written> {
 
 impl From<&Pin> for PinKeys {
     fn from(pin: &Pin) -> Self {
-        let (nearest, min, max) = match pin.held {
-            Held::Nearest(point) => (Some(point), None, None),
-            Held::Box { min, max } => (None, Some(min), Some(max)),
+        let (nearest, min, max, group) = match &pin.held {
+            Held::Nearest(point) => (Some(*point), None, None, None),
+            Held::Box { min, max } => (None, Some(*min), Some(*max), None),
+            Held::Group(name) => (None, None, None, Some(name.clone())),
         };
         let (rail, plane) = match pin.slide {
             Slide::Nowhere => (None, None),
@@ -195,6 +221,7 @@ impl From<&Pin> for PinKeys {
             nearest,
             min,
             max,
+            group,
             rail,
             plane,
             velocity: moves.then_some(pin.velocity),

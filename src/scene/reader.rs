@@ -364,7 +364,39 @@ impl<'a> Table<'a> {
 
     /// One of some words, or `None` if absent or wrong.
     pub(super) fn choice<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
-        let text = self.text(key)?;
+        self.word(key, self.text(key)?, words)
+    }
+
+    /// An array of some words, each at most once, or `None` if absent or wrong.
+    pub(super) fn choices<T: Copy>(
+        &self,
+        key: &'static str,
+        words: &[(&str, T)],
+    ) -> Option<Vec<T>> {
+        let entry = self.entry(key)?;
+        let Value::Array(nodes) = &entry.node.value else {
+            self.note(key, wants("an array of texts", &entry.node.value));
+            return None;
+        };
+        let mut said = Vec::new();
+        let mut chosen = Vec::new();
+        for node in nodes {
+            let Value::Text(text) = &node.value else {
+                self.note(key, wants("an array of texts", &node.value));
+                return None;
+            };
+            if said.contains(&text.as_str()) {
+                self.note(key, format!("has \"{}\" twice", Short(text)));
+                return None;
+            }
+            said.push(text);
+            chosen.push(self.word(key, text, words)?);
+        }
+        Some(chosen)
+    }
+
+    /// What a word stands for, or `None` if it is none of some.
+    fn word<T: Copy>(&self, key: &'static str, text: &str, words: &[(&str, T)]) -> Option<T> {
         let found = words
             .iter()
             .find(|(word, _)| *word == text)

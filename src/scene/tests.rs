@@ -835,7 +835,9 @@ fn bad_scenes_are_refused_with_these_words() {
     refused(
         &cloth("pins = [{ nearest = [0, 0, 0], min = [0, 0, 0] }]"),
         &[],
-        &format!("{ok}:4: cloth.pins: wants either `nearest = [x, y, z]` or both `min` and `max`"),
+        &format!(
+            "{ok}:4: cloth.pins: wants one of `nearest = [x, y, z]`, both `min` and `max`, and `group = \"NAME\"`"
+        ),
     );
     for (keys, message) in [
         (
@@ -856,7 +858,7 @@ fn bad_scenes_are_refused_with_these_words() {
         ),
         (
             "speed = 1",
-            "speed: unknown key; here can be `max`, `min`, `motion`, `nearest`, `plane`, `rail`, `velocity`",
+            "speed: unknown key; here can be `group`, `max`, `min`, `motion`, `nearest`, `plane`, `rail`, `velocity`",
         ),
     ] {
         refused(
@@ -1074,7 +1076,7 @@ fn missing_and_unreadable_files_are_named() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.ends_with(":2: cloth.mesh: `shirt.fbx` is no .obj, .ply or .stl file"),
+        error.ends_with(":2: cloth.mesh: `shirt.fbx` is none of the files .obj, .ply, .stl, .glb; export it as OBJ where it was made"),
         "{error}"
     );
 

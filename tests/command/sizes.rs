@@ -68,8 +68,12 @@ fn cloth_in_other_units_and_pins_beside_it_are_warned_of_with_a_remedy() {
         "{told}"
     );
     assert!(
-        told.contains("set scale to 0.01 if the file is in cm, 0.001 if it is in mm"),
+        told.contains(r#"set units = "cm" if it is 3 m long, units = "mm" if it is 0.3 m long"#),
         "{told}"
+    );
+    assert_eq!(
+        warned("--set cloth.scale=0.001"),
+        warned("--set cloth.units=mm")
     );
     let told = warned("--set cloth.scale=0.001");
     let pin = "warning: pin 0 of cloth `napkin` is 2800.0 mm from the nearest vertex, 24, farther than edges are long there (70.7 mm): give \

@@ -1,10 +1,12 @@
 //! The keys of `[output]`.
 
-use crate::scene::Output;
-use crate::scene::form::{Amount, Counts, Flag, Vector};
+use crate::scene::form::{Amount, Counts, Flag, SomeOf, Vector, words};
 use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
+use crate::scene::{Format, Output};
+
+words!(Format);
 
 type Of<F> = Value<Output, F>;
 
@@ -35,6 +37,21 @@ impl Section for Output {
             "Whether frames are written as `.vtp` files.",
         )
         .changes(Changes::Output),
+        Key::new(
+            "formats",
+            &Of {
+                form: SomeOf::<Format>::NEW,
+                get: |output| Some(output.formats.clone()),
+                set: |output, formats| output.formats = formats,
+            },
+            "The formats that the frames have when the run ends, in `exports` of its directory: \
+             [from garment to film](film.md). Frames are written as `.vtp` all the same, for the \
+             other formats are made of them.",
+        )
+        .changes(Changes::Output)
+        .idle(|scene| {
+            (!scene.output.frames).then_some("it acts only with output.frames, which is false")
+        }),
         Key::new(
             "pictures",
             &Of {

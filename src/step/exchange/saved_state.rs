@@ -214,6 +214,23 @@ impl Simulation<'_> {
         self.gather_in_pieces(comm, PIECE)
     }
 
+    /// Gathers how each vertex touches bodies, in the numbering of the patch tree, as bits that
+    /// checkpoints have too: 1 for held, 2 for released, 4 for sticking. Rank 0 gets it.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Messages failed.
+    pub fn gather_contacts(&self, comm: &mut dyn Comm) -> Result<Option<Vec<u32>>, CommError> {
+        let states = self.response.bodies.states().iter();
+        let own = states.map(|state| {
+            u8::from(state.held) | u8::from(state.released) << 1 | u8::from(state.sticking) << 2
+        });
+        // Ranks own ranges of vertices, in the order of ranks.
+        let gathered = comm.gather(Rank(0), own.collect())?;
+        let all = gathered.map(|of_ranks| of_ranks.concat());
+        Ok(all.map(|all| all.into_iter().map(u32::from).collect()))
+    }
+
     /// Gathers the state, of `piece` vertices of each rank at a time.
     fn gather_in_pieces(
         &self,

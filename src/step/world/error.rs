@@ -1,6 +1,9 @@
 //! Why a scene cannot be simulated.
 
+use std::fmt;
+
 use thiserror::Error;
+use weft_io::Show as _;
 use weft_partition::PartitionError;
 
 use crate::mesh::MeshError;
@@ -25,6 +28,22 @@ pub enum WorldError {
         cloth: String,
         /// The pin's place in the list, from 0.
         pin: usize,
+    },
+    /// A pin names a group that is not in the file.
+    #[error(
+        "pin {pin} of cloth `{cloth}` holds group `{}`, and its file has {}",
+        group.shown(),
+        Names(there)
+    )]
+    NoGroup {
+        /// The cloth's name.
+        cloth: String,
+        /// The pin's place in the list, from 0.
+        pin: usize,
+        /// The name that was asked for.
+        group: String,
+        /// The names of the groups that the file has.
+        there: Vec<String>,
     },
     /// A vertex cannot do what two pins want.
     #[error(
@@ -94,4 +113,30 @@ pub enum WorldError {
         /// How many other pairs cross.
         others: usize,
     },
+}
+
+/// The names of groups for a message.
+struct Names<'a>(&'a [String]);
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// The most that are named.
+        const NAMED: usize = 8;
+        if self.0.is_empty() {
+            return f.write_str("no groups: `g` and `o` of OBJ, numbers of vertices of PLY, meshes and attributes of GLB are groups");
+        }
+        f.write_str("these: ")?;
+        for (index, name) in self.0.iter().take(NAMED).enumerate() {
+            write!(
+                f,
+                "{}`{}`",
+                if index == 0 { "" } else { ", " },
+                name.shown()
+            )?;
+        }
+        match self.0.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
 }

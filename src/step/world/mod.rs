@@ -34,7 +34,7 @@ use super::error::Named;
 use crate::collide::audit::{Audited, Met, Skin};
 use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
-use crate::mesh::{TriMesh, build_body, build_cloth, warp};
+use crate::mesh::{TriMesh, build_body, build_cloth, build_cloth_of_file, warp};
 use crate::physics::ClothModel;
 use crate::scene::{Culling, Preconditioner, Scene, Surface};
 use crate::solve::aggregate_options;
@@ -65,6 +65,8 @@ pub struct World {
     pins: Pins,
     patch_triangles: PatchTriangles,
     velocities: Vec<DVec3>,
+    /// How many faces of four corners, and of more, the file of each cloth has.
+    polygons: Vec<[usize; 2]>,
 }
 
 impl World {
@@ -100,12 +102,14 @@ impl World {
         let mut model = ClothModel::default();
         let (mut pinned, mut velocities) = (Vec::<Pinned>::new(), Vec::new());
         let mut pins_before = 0;
-        let mut spans = Vec::new();
+        let (mut spans, mut polygons) = (Vec::new(), Vec::new());
         for cloth in &scene.cloths {
-            let mesh = build_cloth(cloth)?;
+            let file = build_cloth_of_file(cloth)?;
+            polygons.push(file.faces.polygons());
+            let pin_of = pins_of_vertices(&file, cloth)?;
+            let mesh = file.mesh;
             spans.push(widest_face(&mesh));
             model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
-            let pin_of = pins_of_vertices(&mesh, cloth)?;
             let bodies = BodiesAtStart {
                 solids: &solids,
                 motions: &body_motions,
@@ -211,6 +215,7 @@ impl World {
             solids,
             surface,
             mass: model.masses().iter().sum(),
+            polygons,
             model,
             tree,
         })

@@ -2,14 +2,20 @@
 
 use std::fmt;
 
+use glam::DVec3;
+
 use super::World;
-use crate::mesh::{Sizes, TriMesh, mass};
-use crate::scene::{ClothSource, Held, Surface};
+use crate::mesh::{Sizes, TriMesh, mass, up_of};
+use crate::scene::{ClothSource, Held, Placement, Shape, Surface, Up};
 
 /// Cloth that is longer is likely to be in other units, in m.
 const LONG: f64 = 10.0;
 /// And so is cloth that is shorter.
 const SHORT: f64 = 0.01;
+/// And so are bodies of files that are longer.
+const HUGE: f64 = 100.0;
+/// Lengths of clothes and of those who wear them, in m.
+const CLOTHES: std::ops::Range<f64> = 0.1..3.5;
 
 /// How large a cloth or a body of a scene is.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +37,8 @@ pub enum ObjectKind {
         mass: f64,
         /// Vertices that lie where another one of it lies.
         coincident: usize,
+        /// Faces of its file that were cut into triangles: quads, and those of more corners.
+        polygons: [usize; 2],
     },
     /// A body. Cloth meets its formula if it is analytic; triangles are for pictures then.
     Body {
@@ -46,11 +54,25 @@ impl fmt::Display for ObjectSizes {
             ObjectKind::Cloth {
                 mass: kg,
                 coincident,
-            } => write!(
-                f,
-                "cloth `{name}`: {sizes}, {coincident} coincident vertices, {}",
-                mass(kg)
-            ),
+                polygons,
+            } => {
+                write!(
+                    f,
+                    "cloth `{name}`: {sizes}, {coincident} coincident vertices"
+                )?;
+                match polygons {
+                    [0, 0] => {}
+                    [quads, 0] => write!(f, ", {quads} quads of its file cut")?,
+                    [0, more] => {
+                        write!(f, ", {more} faces of more than 4 corners of its file cut")?;
+                    }
+                    [quads, more] => write!(
+                        f,
+                        ", {quads} quads and {more} faces of more corners of its file cut"
+                    )?,
+                }
+                write!(f, ", {}", mass(kg))
+            }
             ObjectKind::Body { analytic } => {
                 let formula = match analytic {
                     true => "; cloth meets its formula, triangles are for pictures",
@@ -74,6 +96,7 @@ impl World {
             kind: ObjectKind::Cloth {
                 mass: self.of_cloth(index, self.model().masses()).sum(),
                 coincident: pieces.coincident,
+                polygons: self.polygons[index],
             },
         });
         let bodies = scene.bodies.iter().zip(self.body_meshes());
@@ -92,27 +115,94 @@ impl World {
         let cloths = self.scene().cloths.iter().enumerate();
         let told = cloths.filter_map(|(index, cloth)| {
             let length = Sizes::of(&self.cloth_mesh(index)).length();
-            let (is, factor) = if length > LONG {
-                ("more than 10 m", "0.01 if the file is in cm, 0.001 if it is in mm")
+            let is = if length > LONG {
+                "more than 10 m"
             } else if length < SHORT {
-                ("less than 1 cm", "1000 if the file is in km, 0.0254 if it is in inches")
+                "less than 1 cm"
             } else {
                 return None;
             };
             let mend = match &cloth.source {
                 ClothSource::Grid { .. } => "give grid.size with the unit that is meant".to_owned(),
-                ClothSource::Shirt { .. } => "give shirt.height with the unit that is meant".to_owned(),
-                ClothSource::File { scale, .. } if length > LONG || *scale != 1.0 => format!(
-                    "coordinates of files times scale, here {scale}, are in m; set scale to {factor}"
-                ),
-                ClothSource::File { .. } => {
-                    "coordinates of files are taken in m; set scale to what brings them there".to_owned()
+                ClothSource::Shirt { .. } => {
+                    "give shirt.height with the unit that is meant".to_owned()
                 }
+                ClothSource::File { placement, .. } => remedy(length, placement),
             };
             let name = &cloth.name;
-            Some(format!("cloth `{name}` is {length:.3e} m long, {is}: {mend}, unless that is meant"))
+            Some(format!(
+                "cloth `{name}` is {length:.3e} m long, {is}: {mend}, unless that is meant"
+            ))
         });
         told.collect()
+    }
+
+    /// A sentence for each body of a file that is as large as no person and no room is.
+    pub(crate) fn odd_bodies(&self) -> Vec<String> {
+        let bodies = self.scene().bodies.iter().zip(self.body_meshes());
+        let told = bodies.filter_map(|(body, mesh)| {
+            let Shape::Mesh { placement, .. } = &body.shape else {
+                return None;
+            };
+            let length = Sizes::of(mesh).length();
+            (length > HUGE).then(|| {
+                format!(
+                    "body `{}` is {length:.3e} m long: {}, unless that is meant",
+                    body.name,
+                    remedy(length, placement)
+                )
+            })
+        });
+        told.collect()
+    }
+
+    /// A sentence for each mesh of a file that seems to lie on its back: it stands on the plane
+    /// that is the ground where y points upwards, and half of it is below z = 0.
+    pub(crate) fn lying(&self) -> Vec<String> {
+        let scene = self.scene();
+        let gravity = scene.gravity.abs();
+        if gravity.z <= gravity.x.max(gravity.y) {
+            return Vec::new();
+        }
+        let mut told = Vec::new();
+        let mut look = |what: &str,
+                        name: &str,
+                        file: Option<&Placement>,
+                        up: Up,
+                        mesh: &TriMesh| {
+            // What was placed by hand has been looked at.
+            let untouched = file.is_some_and(|placement| {
+                placement.up.is_none()
+                    && placement.rotation == DVec3::ZERO
+                    && placement.translation == DVec3::ZERO
+            });
+            if untouched && up == Up::Z && stands_along_y(mesh) {
+                told.push(format!(
+                    "{what} `{name}` is longest along y, stands on y = 0 and goes through z = 0, as meshes do in whose files y points \
+                     upwards (the default of Blender, CLO, Maya and Houdini), and gravity pulls along z: set up = \"y\", or up = \"z\" \
+                     if it is meant so"
+                ));
+            }
+        };
+        for (index, cloth) in scene.cloths.iter().enumerate() {
+            if let ClothSource::File { path, placement } = &cloth.source {
+                let up = up_of(path, placement);
+                look(
+                    "cloth",
+                    &cloth.name,
+                    Some(placement),
+                    up,
+                    &self.cloth_mesh(index),
+                );
+            }
+        }
+        for (body, mesh) in scene.bodies.iter().zip(self.body_meshes()) {
+            if let Shape::Mesh { path, placement } = &body.shape {
+                let up = up_of(path, placement);
+                look("body", &body.name, Some(placement), up, mesh);
+            }
+        }
+        told
     }
 
     /// A sentence for each pin whose point is far from the cloth.
@@ -125,7 +215,7 @@ impl World {
                 .enumerate()
                 .filter_map(|(pin, of)| match of.held {
                     Held::Nearest(point) => Some((pin, point)),
-                    Held::Box { .. } => None,
+                    Held::Box { .. } | Held::Group(_) => None,
                 });
             let points: Vec<_> = points.collect();
             if points.is_empty() {
@@ -194,8 +284,51 @@ impl World {
     }
 }
 
+/// What brings a mesh of a file, which now is so long in m, to the size that it is likely to have.
+fn remedy(length: f64, placement: &Placement) -> String {
+    if placement.units.is_some() || placement.scale != 1.0 {
+        return "look at its units and scale, by which coordinates of its file become m".to_owned();
+    }
+    // What it would be in either, as CLO and Maya export by default.
+    let likely = [("cm", 0.01 * length), ("mm", 0.001 * length)];
+    let likely: Vec<String> = (likely.into_iter())
+        .filter(|(_, long)| CLOTHES.contains(long))
+        .map(|(units, long)| format!("units = \"{units}\" if it is {} m long", Short(long)))
+        .collect();
+    let mend = match &likely[..] {
+        [] if length < SHORT => "set scale to what brings its file there".to_owned(),
+        [] => "set units or scale to what brings its file there".to_owned(),
+        likely => format!("set {}", likely.join(", ")),
+    };
+    format!("coordinates are taken in m; {mend}")
+}
+
+/// A length with three digits.
+struct Short(f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", format!("{:.2e}", self.0).parse().unwrap_or(self.0))
+    }
+}
+
+/// Whether a mesh stands on the plane y = 0 and is longest along y, has a depth, and has z = 0 in
+/// its middle. Flat sheets and what lies around the origin do not.
+fn stands_along_y(mesh: &TriMesh) -> bool {
+    let Some([low, high]) = mesh.bounds() else {
+        return false;
+    };
+    let size = high - low;
+    let middle = 0.5 * (low + high);
+    size.y > 1.3 * size.z
+        && size.y >= size.x
+        && size.z > 0.05 * size.y
+        && low.y > -0.02 * size.y
+        && middle.z.abs() < 0.3 * size.z
+}
+
 /// A point as scenes have it, to a tenth of a millimetre.
-struct Place(glam::DVec3);
+struct Place(DVec3);
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -257,6 +390,99 @@ mod tests {
                 "{warnings}"
             );
         }
+    }
+
+    /// The world of a cloth and a body of files, an upright tube and a closed box. The tube has the
+    /// axis upwards that is asked for, and begins at `low`.
+    fn of_files(y_up: bool, low: f64, size: f64, keys: &str, body: &str) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tube = String::new();
+        for ring in 0..9 {
+            for k in 0..12 {
+                let (sine, cosine) = (f64::from(k) * std::f64::consts::TAU / 12.0).sin_cos();
+                let up = low + size * f64::from(ring) / 8.0;
+                let [a, b] = [0.2 * size * cosine, 0.2 * size * sine];
+                tube += &match y_up {
+                    true => format!("v {a} {up} {}\n", -b),
+                    false => format!("v {a} {b} {up}\n"),
+                };
+            }
+        }
+        for ring in 0..8 {
+            for k in 0..12 {
+                let v = |ring: usize, k: usize| 12 * ring + k % 12 + 1;
+                let [a, b, c, d] = [
+                    v(ring, k),
+                    v(ring, k + 1),
+                    v(ring + 1, k + 1),
+                    v(ring + 1, k),
+                ];
+                tube += &format!("f {a} {b} {c} {d}\n");
+            }
+        }
+        std::fs::write(folder.path().join("tube.obj"), tube).unwrap();
+        let mut text = Vec::new();
+        let corner = DVec3::new(0.1, 0.1, 0.1) * size;
+        let far = DVec3::X * 3.0 * size;
+        let cube = crate::mesh::cuboid(far, 2.0 * corner, 1e9).unwrap();
+        crate::mesh::write_obj(&cube, &mut text).unwrap();
+        std::fs::write(folder.path().join("cube.obj"), text).unwrap();
+        let text = format!(
+            "contact = {{ thickness = \"0.1 mm\" }}\npartition.patches = 4\n[[cloth]]\nmesh = \"tube.obj\"\n{keys}\n\
+             material = {{ density = 0.15, stretch = 1000, bending = 1e-5 }}\n\
+             [[body]]\nshape = \"mesh\"\nmesh = \"cube.obj\"\n{body}"
+        );
+        let at = folder.path().join("x.toml");
+        World::build(&Scene::parse(&text, Some(&at), &[]).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn wrong_units_and_axes_are_told_with_their_remedy_and_right_ones_are_not() {
+        let none = Vec::<String>::new();
+        let told = |world: &World| {
+            let mut told = world.odd_sizes();
+            told.extend(world.odd_bodies());
+            told.extend(world.lying());
+            told
+        };
+        // Sensible: upright, hanging in the air, around the origin, or said to be so.
+        for (y_up, low, keys) in [
+            (false, 0.0, ""),
+            (false, 0.8, ""),
+            (true, -0.8, ""),
+            (true, 0.0, "up = \"y\""),
+            (true, 0.0, "up = \"z\""),
+            (true, 0.0, "rotation = [\"90 deg\", 0, 0]"),
+        ] {
+            assert_eq!(
+                told(&of_files(y_up, low, 1.6, keys, "")),
+                none,
+                "{y_up} {low} {keys}"
+            );
+        }
+        let lying = told(&of_files(true, 0.0, 1.6, "", "")).concat();
+        assert!(
+            lying.starts_with("cloth `cloth0` is longest along y"),
+            "{lying}"
+        );
+        assert!(lying.contains("set up = \"y\""), "{lying}");
+        for (size, units) in [(170.0, "cm"), (1700.0, "mm")] {
+            let world = of_files(false, 0.0, size, "", "");
+            let told = world.odd_sizes().concat();
+            assert!(told.contains(&format!("set units = \"{units}\"")), "{told}");
+            let keys = format!("units = \"{units}\"");
+            assert_eq!(
+                World::odd_sizes(&of_files(false, 0.0, size, &keys, &keys)),
+                none
+            );
+        }
+        let body = of_files(false, 0.0, 1700.0, "units = \"mm\"", "")
+            .odd_bodies()
+            .concat();
+        assert!(body.starts_with("body `body0` is 3.400e2 m long"), "{body}");
+        // A file of quads is counted.
+        let line = of_files(false, 0.0, 1.6, "", "").sizes()[0].to_string();
+        assert!(line.contains(", 96 quads of its file cut, "), "{line}");
     }
 
     #[test]

@@ -6,29 +6,44 @@ use super::error::WorldError;
 use super::skin;
 use crate::collide::audit::{Skin, crossings};
 use crate::collide::{BodyMotion, Solid};
-use crate::mesh::TriMesh;
+use crate::mesh::{FileMesh, TriMesh};
 use crate::physics::ClothModel;
 use crate::scene::{Cloth, Held, Pin, Scene, Surface};
 
 /// Finds the pin that holds each vertex.
 pub(super) fn pins_of_vertices(
-    mesh: &TriMesh,
+    file: &FileMesh,
     cloth: &Cloth,
 ) -> Result<Vec<Option<usize>>, WorldError> {
+    let mesh = &file.mesh;
     let mut pin_of: Vec<Option<usize>> = vec![None; mesh.positions.len()];
     for (index, pin) in cloth.pins.iter().enumerate() {
-        let held: Vec<usize> = match pin.held {
-            Held::Nearest(point) => {
+        let held: Vec<usize> = match &pin.held {
+            &Held::Nearest(point) => {
                 let nearest = (0..pin_of.len()).min_by(|&a, &b| {
                     let distance = |v: usize| mesh.positions[v].distance_squared(point);
                     distance(a).total_cmp(&distance(b))
                 });
                 nearest.into_iter().collect()
             }
-            Held::Box { min, max } => (mesh.positions.iter().enumerate())
+            &Held::Box { min, max } => (mesh.positions.iter().enumerate())
                 .filter(|(_, p)| p.cmpge(min).all() && p.cmple(max).all())
                 .map(|(vertex, _)| vertex)
                 .collect(),
+            Held::Group(name) => {
+                let group = file.groups.iter().find(|group| group.name == *name);
+                let group = group.ok_or_else(|| WorldError::NoGroup {
+                    cloth: cloth.name.clone(),
+                    pin: index,
+                    group: name.clone(),
+                    there: file.group_names.clone(),
+                })?;
+                group
+                    .vertices
+                    .iter()
+                    .map(|&vertex| vertex as usize)
+                    .collect()
+            }
         };
         if held.is_empty() {
             return Err(WorldError::EmptyPin {

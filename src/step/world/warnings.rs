@@ -12,6 +12,8 @@ impl World {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.unstable_cloths();
         warnings.extend(self.odd_sizes());
+        warnings.extend(self.odd_bodies());
+        warnings.extend(self.lying());
         warnings.extend(self.far_pins());
         warnings.extend(self.doubled_vertices());
         warnings.extend(self.uneven_bending());

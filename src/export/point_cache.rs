@@ -1,0 +1,160 @@
+//! Point caches: positions of the vertices of a mesh over time, in 32 bits, without the mesh. They
+//! belong to the mesh in the file of the same stem beside them, which has the vertices and faces of
+//! the file that the cloth came from.
+//!
+//! `.pc2`: the letters `POINTCACHE2` and a zero byte; version 1, number of points (whole numbers of
+//! 32 bits); first frame, frames between samples (floats of 32 bits); number of samples; then the
+//! points of each sample. All little-endian. It has no times: samples are evenly spaced.
+//!
+//! `.mdd`: number of frames, number of points (whole numbers of 32 bits); the time of each frame in
+//! s; then the points of each frame (floats of 32 bits). All big-endian.
+
+use std::io::{self, Write};
+
+use glam::DVec3;
+
+use super::{Job, Recorded, RecordedCloth, reading};
+use crate::mesh::write_obj_of_file;
+use crate::output::OutputError;
+use crate::scene::Format;
+
+/// The files of a run's caches.
+pub(super) fn files(run: &Recorded, format: Format) -> Vec<String> {
+    let cloths = run.cloths().iter();
+    cloths
+        .map(|cloth| format!("{}.{}", cloth.name, format.name()))
+        .collect()
+}
+
+/// The files of the meshes that caches belong to.
+pub(super) fn meshes(run: &Recorded) -> Vec<String> {
+    run.cloths().iter().map(mesh_file).collect()
+}
+
+fn mesh_file(cloth: &RecordedCloth) -> String {
+    format!("{}.obj", cloth.name)
+}
+
+/// Writes the mesh of each cloth as it is in the first frame.
+pub(super) fn write_meshes(job: &Job<'_>) -> Result<(), OutputError> {
+    for cloth in job.run.cloths() {
+        job.target.write(&mesh_file(cloth), |out| {
+            let mut positions = reading(job.run.positions(cloth, 0))?;
+            job.axes.all(&mut positions);
+            write_obj_of_file(&cloth.name, &cloth.file, &positions, out)
+        })?;
+    }
+    Ok(())
+}
+
+/// Writes a `.pc2` for each cloth; what it cannot hold is told in sentences.
+pub(super) fn write_pc2(job: &Job<'_>) -> Result<Vec<String>, OutputError> {
+    let run = job.run;
+    let (frames, spacing) = (run.frames(), run.spacing());
+    let start = frames[0].time;
+    let mut notes = Vec::new();
+    let mut late: f64 = 0.0;
+    let mut samples = frames.len();
+    for (index, frame) in frames.iter().enumerate() {
+        let after = frame.time - (start + index as f64 * spacing);
+        let is_last = index + 1 == frames.len();
+        if is_last && index > 0 && after < -1e-6 * spacing {
+            samples = index;
+            notes.push(format!(
+                "pc2: the frame at {} s, where the run ends, is left out, for samples are {spacing} s apart; mdd and usd have it",
+                frame.time
+            ));
+        } else if after.abs() > 0.5 * spacing {
+            return Err(OutputError::Inconsistent {
+                path: files(run, Format::Pc2).swap_remove(0).into(),
+                what: format!(
+                    "samples of pc2 are evenly spaced, and the run's frames are not: the one at {} s is not near {} s; take mdd or \
+                     usd, which have times",
+                    frame.time,
+                    start + index as f64 * spacing
+                ),
+            });
+        } else {
+            late = late.max(after);
+        }
+    }
+    if late > 1e-6 * spacing {
+        notes.push(format!(
+            "pc2: samples are {spacing} s apart, and frames are where steps end, up to {late:.3e} s later; take a time.step that \
+             output.interval is a multiple of"
+        ));
+    }
+    for cloth in run.cloths() {
+        job.target.write(&format!("{}.pc2", cloth.name), |out| {
+            out.write_all(&pc2_header(cloth.file.vertices(), samples)?)?;
+            for frame in 0..samples {
+                let positions = reading(run.positions(cloth, frame))?;
+                write_points(&positions, out, |p| job.axes.of(p), f32::to_le_bytes)?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(notes)
+}
+
+/// Writes an `.mdd` for each cloth.
+pub(super) fn write_mdd(job: &Job<'_>) -> Result<(), OutputError> {
+    let run = job.run;
+    for cloth in run.cloths() {
+        job.target.write(&format!("{}.mdd", cloth.name), |out| {
+            let times: Vec<f64> = run.frames().iter().map(|frame| frame.time).collect();
+            out.write_all(&mdd_header(cloth.file.vertices(), &times)?)?;
+            for frame in 0..times.len() {
+                let positions = reading(run.positions(cloth, frame))?;
+                write_points(&positions, out, |p| job.axes.of(p), f32::to_be_bytes)?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// What a `.pc2` begins with.
+pub(super) fn pc2_header(points: usize, samples: usize) -> io::Result<Vec<u8>> {
+    let mut header = b"POINTCACHE2\0".to_vec();
+    header.extend(1_i32.to_le_bytes());
+    header.extend(count(points)?.to_le_bytes());
+    header.extend(0_f32.to_le_bytes());
+    header.extend(1_f32.to_le_bytes());
+    header.extend(count(samples)?.to_le_bytes());
+    Ok(header)
+}
+
+/// What an `.mdd` begins with.
+pub(super) fn mdd_header(points: usize, times: &[f64]) -> io::Result<Vec<u8>> {
+    let mut header = count(times.len())?.to_be_bytes().to_vec();
+    header.extend(count(points)?.to_be_bytes());
+    #[expect(clippy::cast_possible_truncation, reason = "the format has 32 bits")]
+    header.extend(times.iter().flat_map(|&time| (time as f32).to_be_bytes()));
+    Ok(header)
+}
+
+fn count(number: usize) -> io::Result<i32> {
+    i32::try_from(number)
+        .map_err(|_| io::Error::other("a point cache has fewer than 2³¹ points and samples"))
+}
+
+/// Writes points as floats of 32 bits.
+pub(super) fn write_points(
+    points: &[DVec3],
+    out: &mut dyn Write,
+    place: impl Fn(DVec3) -> DVec3,
+    bytes: fn(f32) -> [u8; 4],
+) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity(12 * 4096);
+    for chunk in points.chunks(4096) {
+        buffer.clear();
+        for &point in chunk {
+            for x in place(point).as_vec3().to_array() {
+                buffer.extend_from_slice(&bytes(x));
+            }
+        }
+        out.write_all(&buffer)?;
+    }
+    Ok(())
+}
