@@ -37,6 +37,8 @@ pub struct Ran {
     pub cut: u64,
     /// The steps in which some were.
     pub cut_steps: u64,
+    /// Whether cloth started through cloth or bodies.
+    pub began_through: bool,
     /// The reason for which the run ended early, if it did.
     pub failure: Option<RunError>,
 }
@@ -45,7 +47,7 @@ impl Ran {
     /// Whether certification has changed nothing.
     #[must_use]
     pub fn is_as_it_was(&self) -> bool {
-        self.hits == 0 && self.cut == 0
+        self.hits == 0 && self.cut == 0 && !self.began_through
     }
 }
 
@@ -108,6 +110,7 @@ fn take_steps(
     let mut scope = ScopeOptions::from(&scene.balance);
     scope.workers = options.threads;
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
+    let began_through = !simulation.kept().is_empty() || !simulation.squeezed().is_empty();
     let is_first = comm.rank() == Rank(0);
     simulation.keep_checked(is_first);
     simulation.take_checked().into_iter().for_each(each);
@@ -131,12 +134,19 @@ fn take_steps(
     let x = world.original_order(simulation.positions());
     let v = world.original_order(simulation.velocities());
     Ok(Ran {
-        hash: state_hash(simulation.step(), &x, &v, &simulation.squeezed()),
+        hash: state_hash(
+            simulation.step(),
+            &x,
+            &v,
+            &simulation.squeezed(),
+            &simulation.kept(),
+        ),
         steps: simulation.step(),
         vertices: x.len() as u64,
         hits,
         cut,
         cut_steps,
+        began_through,
         failure,
     })
 }

@@ -55,7 +55,7 @@ pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
     BalanceRecord, BodyRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord,
-    ResultRecord, RunRecord, SceneRecord, TraceRecord,
+    ResultRecord, RunRecord, SceneRecord, StartRecord, TraceRecord,
 };
 pub use state_hash::{StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};

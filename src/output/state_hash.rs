@@ -28,13 +28,15 @@ pub struct StateHash(pub u64);
 /// `positions` in m and `velocities` in m/s, both in **global original vertex order**. Hashed are,
 /// as little-endian 64-bit words: step, number of positions, their coordinates, number of
 /// velocities, theirs; then, if there are any, the number of squeezed vertices and for each its
-/// number and that of the body.
+/// number and that of the body; then, if there are any, the letters `kept`, the number of kept
+/// vertices and for each its number and that of what it is a member of.
 #[must_use]
 pub fn state_hash(
     step: u64,
     positions: &[DVec3],
     velocities: &[DVec3],
     squeezed: &[[u32; 2]],
+    kept: &[[u32; 2]],
 ) -> StateHash {
     let mut hasher = Sha256::new();
     hasher.update(b"weft state 1\n");
@@ -50,6 +52,13 @@ pub fn state_hash(
     if !squeezed.is_empty() {
         hasher.update((squeezed.len() as u64).to_le_bytes());
         for number in squeezed.as_flattened() {
+            hasher.update(u64::from(*number).to_le_bytes());
+        }
+    }
+    if !kept.is_empty() {
+        hasher.update(b"kept");
+        hasher.update((kept.len() as u64).to_le_bytes());
+        for number in kept.as_flattened() {
             hasher.update(u64::from(*number).to_le_bytes());
         }
     }
@@ -106,6 +115,7 @@ mod tests {
             &[DVec3::new(x, 2.0, 3.0), DVec3::ONE],
             &[DVec3::new(v, 0.0, 0.0); 2],
             &[],
+            &[],
         )
     }
 
@@ -122,16 +132,16 @@ mod tests {
         assert_ne!(reference, hash(f64::from_bits(1.0f64.to_bits() + 1), 0.0));
         assert_ne!(reference, hash(1.0, -0.0));
         let p = [DVec3::X, DVec3::Y];
-        assert_ne!(state_hash(1, &p, &[], &[]), state_hash(2, &p, &[], &[]));
-        assert_ne!(
-            state_hash(1, &p, &[], &[]),
-            state_hash(1, &p, &[], &[[0, 1]])
-        );
-        assert_ne!(state_hash(1, &p, &[], &[]), state_hash(1, &[], &p, &[]));
-        assert_ne!(
-            state_hash(1, &p, &[], &[]),
-            state_hash(1, &[p[1], p[0]], &[], &[])
-        );
+        let of = |step, x: &[DVec3], v: &[DVec3]| state_hash(step, x, v, &[], &[]);
+        assert_ne!(of(1, &p, &[]), of(2, &p, &[]));
+        assert_ne!(of(1, &p, &[]), of(1, &[], &p));
+        assert_ne!(of(1, &p, &[]), of(1, &[p[1], p[0]], &[]));
+        let marked = [[0, 1]];
+        let squeezed = state_hash(1, &p, &[], &marked, &[]);
+        let kept = state_hash(1, &p, &[], &[], &marked);
+        assert_ne!(of(1, &p, &[]), squeezed);
+        assert_ne!(of(1, &p, &[]), kept);
+        assert_ne!(squeezed, kept);
     }
 
     #[test]

@@ -177,6 +177,7 @@ impl<'w> Writer<'w> {
             substep: state.substep,
             past_s: state.past.as_ref().map(|past| past.length),
             squeezed: state.squeezed.clone(),
+            kept: state.kept.clone(),
         };
         Checkpoint { header, state }.write(&self.directory)?;
         Ok(())
@@ -282,7 +283,13 @@ impl<'w> Writer<'w> {
         let v = self.world.original_order(simulation.velocities());
         Last {
             history: self.history.mark(),
-            hash: state_hash(simulation.step(), &x, &v, &simulation.squeezed()),
+            hash: state_hash(
+                simulation.step(),
+                &x,
+                &v,
+                &simulation.squeezed(),
+                &simulation.kept(),
+            ),
             steps: simulation.step(),
             crossings: Skin::new(&x, &self.triangles).crossings().len(),
             pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),
@@ -367,6 +374,7 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         cut: first.certified.cut,
         zones: first.certified.zones,
         squeezed: first.certified.squeezed,
+        kept: first.certified.kept,
         lagging: first.certified.lagging,
         momentum_x_Ns: ledger.momentum.x,
         momentum_y_Ns: ledger.momentum.y,

@@ -104,6 +104,10 @@ mod tests {
                 "contact.squeezed",
                 "[contact]\ncertify = false\nsqueezed = \"give\"",
             ),
+            (
+                "start.crossings",
+                "contact.certify = false\n[start]\ncrossings = \"refuse\"",
+            ),
         ] {
             let scene = Scene::parse(&format!("{cloth}{rest}"), None, &[]).unwrap();
             let told = scene.idle_keys();

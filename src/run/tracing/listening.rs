@@ -65,7 +65,7 @@ fn run(world: &World, trace: Option<TraceSteps>) -> (Vec<StateHash>, Vec<Timelin
         }
         let traces = tracer.finish(comm).unwrap();
         let (x, v) = (simulation.positions(), simulation.velocities());
-        let hash = state_hash(STEPS, x, v, &[]);
+        let hash = state_hash(STEPS, x, v, &[], &[]);
         (hash, traces.map(|(_, traces)| traces.timelines))
     };
     let ranks = launch(RANKS, &VirtualOptions::default(), body).unwrap();

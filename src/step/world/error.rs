@@ -40,7 +40,7 @@ pub enum WorldError {
     },
     /// Cloth starts where a body is.
     #[error(
-        "vertex {vertex} of cloth `{cloth}` starts {depth:.4} m inside body `{body}`; move one of them"
+        "vertex {vertex} of cloth `{cloth}` starts {depth:.4} m inside body `{body}`; move one of them, or set start.crossings = \"keep\""
     )]
     StartsInside {
         /// The cloth's name.
@@ -54,7 +54,7 @@ pub enum WorldError {
     },
     /// Cloth and a body start through each other's faces.
     #[error(
-        "cloth `{cloth}` starts across the surface of body `{body}`: {pairs} pairs of an edge and a triangle cross; move one of them"
+        "cloth `{cloth}` starts across the surface of body `{body}`: {pairs} pairs of an edge and a triangle cross; move one of them, or set start.crossings = \"keep\""
     )]
     StartsAcross {
         /// The cloth's name.
@@ -84,7 +84,8 @@ pub enum WorldError {
     /// Cloth starts where cloth is.
     #[error(
         "an edge of cloth `{edge}` and a triangle of cloth `{triangle}` cross at the start, and {others} \
-         other pairs; move them apart, or set contact.self_collision = false"
+         other pairs; move them apart, set start.crossings = \"keep\" to have them pulled apart, or set \
+         contact.self_collision = false"
     )]
     StartsCrossing {
         /// The name of the cloth whose edge it is.

@@ -30,8 +30,9 @@ use self::start::{
     BodiesAtStart, check_crossings, check_start, check_thickness, pins_of_vertices, start_velocity,
 };
 use super::error::Named;
-use crate::collide::audit::{Audited, Met, Skin};
+use crate::collide::audit::{Audited, Crossing, Met, Skin, crossings};
 use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
+use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
 use crate::mesh::{TriMesh, build_body, build_cloth, warp};
 use crate::physics::ClothModel;
@@ -64,6 +65,8 @@ pub struct World {
     pins: Pins,
     patch_triangles: PatchTriangles,
     velocities: Vec<DVec3>,
+    start_crossings: Vec<Crossing>,
+    kept_at_start: Kept,
 }
 
 impl World {
@@ -110,7 +113,9 @@ impl World {
                 motions: &body_motions,
                 skins: &skins,
             };
-            check_start(scene, &bodies, &cloth.name, &mesh)?;
+            if !scene.keeps_crossings() {
+                check_start(scene, &bodies, &cloth.name, &mesh)?;
+            }
             check_thickness(
                 &mesh,
                 cloth.thickness,
@@ -127,7 +132,7 @@ impl World {
             }
             pins_before += cloth.pins.len();
         }
-        if scene.contact.self_collision {
+        if scene.contact.self_collision && !scene.keeps_crossings() {
             check_crossings(scene, &model)?;
         }
         let n = model.masses().len();
@@ -192,8 +197,19 @@ impl World {
                 _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness))),
             }
         });
+        let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
+            crossings(model.rest(), model.triangles())
+        } else {
+            Vec::new()
+        };
+        let kept_at_start = match start_crossings.is_empty() {
+            true => Kept::default(),
+            false => tangles_of(model.rest(), model.triangles()),
+        };
         Ok(Self {
             bodies: bodies.collect(),
+            kept_at_start,
+            start_crossings,
             body_motions,
             friction: Friction::new(scene, &model),
             distances,
@@ -326,6 +342,28 @@ impl World {
     #[must_use]
     pub fn start_velocities(&self) -> &[DVec3] {
         &self.velocities
+    }
+
+    /// The crossings of cloth and cloth at the start that the scene asks to keep.
+    #[must_use]
+    pub fn start_crossings(&self) -> &[Crossing] {
+        &self.start_crossings
+    }
+
+    /// A crossing for people: vertices have the numbers that they have in their cloths.
+    pub(crate) fn name_crossing(&self, (edge, face): Crossing) -> String {
+        let name = |vertices: &[u32]| {
+            let names: Vec<Named> = vertices.iter().map(|&v| self.name(v as usize)).collect();
+            let numbers: Vec<String> = names.iter().map(|n| n.of_cloth.to_string()).collect();
+            format!("{} of cloth `{}`", numbers.join("-"), names[0].cloth)
+        };
+        let face = self.model.triangles()[face as usize];
+        format!("edge {} and face {}", name(&edge), name(&face))
+    }
+
+    /// What of the cloth may pass through cloth at the start.
+    pub(crate) fn kept_at_start(&self) -> &Kept {
+        &self.kept_at_start
     }
 
     /// What collisions are tested with.
