@@ -106,7 +106,7 @@ mod tests {
             ),
             (
                 "start.crossings",
-                "contact.certify = false\n[start]\ncrossings = \"refuse\"",
+                "[contact]\ncertify = false\n[start]\ncrossings = \"refuse\"",
             ),
         ] {
             let scene = Scene::parse(&format!("{cloth}{rest}"), None, &[]).unwrap();
