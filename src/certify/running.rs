@@ -37,7 +37,7 @@ pub struct Ran {
     pub cut: u64,
     /// The steps in which some were.
     pub cut_steps: u64,
-    /// Whether cloth started through cloth or bodies.
+    /// Whether cloth started through cloth.
     pub began_through: bool,
     /// The reason for which the run ended early, if it did.
     pub failure: Option<RunError>,
@@ -110,7 +110,7 @@ fn take_steps(
     let mut scope = ScopeOptions::from(&scene.balance);
     scope.workers = options.threads;
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
-    let began_through = !simulation.kept().is_empty() || !simulation.squeezed().is_empty();
+    let began_through = !simulation.kept().is_empty();
     let is_first = comm.rank() == Rank(0);
     simulation.keep_checked(is_first);
     simulation.take_checked().into_iter().for_each(each);

@@ -541,7 +541,7 @@ pub enum Surface {
 }
 
 impl Scene {
-    /// Whether cloth may start through cloth or bodies, to be pulled apart by certified steps.
+    /// Whether cloth may start through cloth, to be pulled apart by certified steps.
     #[must_use]
     pub fn keeps_crossings(&self) -> bool {
         self.start.crossings == Crossings::Keep && self.contact.certify
@@ -557,11 +557,11 @@ impl Scene {
 /// What the start may be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// What becomes of cloth that starts through cloth or bodies.
+    /// What becomes of cloth that starts through cloth.
     pub crossings: Crossings,
 }
 
-/// What becomes of cloth that starts through cloth or bodies, by the names that scenes give it.
+/// What becomes of cloth that starts through cloth, by the names that scenes give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossings {
     /// The scene is refused.

@@ -19,7 +19,7 @@ impl Section for Start {
             get: |start| Some(start.crossings),
             set: |start, crossings| start.crossings = crossings,
         },
-        "What becomes of cloth that starts through cloth or bodies. `\"refuse\"`: the scene is \
+        "What becomes of cloth that starts through cloth. `\"refuse\"`: the scene is \
          refused, and what crosses is named. `\"keep\"`: it is listed, and [pulled \
          apart](theory.md) in certified steps, which let nothing else cross.",
     )

@@ -186,31 +186,18 @@ impl Certification {
     /// The certification of a world's cloth; `None` if its scene does not ask for it.
     pub(crate) fn new(world: &World) -> Option<Self> {
         let geometry = world.geometry();
-        world.scene().contact.certify.then(|| {
-            let mut own = Self {
-                scenery: Scenery::new(
-                    geometry.cloth.surface().triangles(),
-                    geometry.cloth.rest(),
-                    geometry.bodies,
-                ),
-                start: Vec::new(),
-                goal: Vec::new(),
-                edge: mean_edge(geometry.cloth),
-                suspended: Vec::new(),
-                kept: world.kept_at_start().clone(),
-                cuts: Vec::new(),
-            };
-            if world.scene().keeps_crossings() {
-                let bodies = 0..geometry.bodies.len() as u32;
-                let vertices = 0..world.model().rest().len() as u32;
-                let all: Vec<[u32; 2]> = vertices
-                    .flat_map(|v| bodies.clone().map(move |body| [v, body]))
-                    .collect();
-                let movers = own.scenery.movers(geometry.body_motions, [0.0; 2]);
-                let start = (world.model().rest(), 0.0);
-                own.suspended = own.still_through(world, &all, start, &movers);
-            }
-            own
+        world.scene().contact.certify.then(|| Self {
+            scenery: Scenery::new(
+                geometry.cloth.surface().triangles(),
+                geometry.cloth.rest(),
+                geometry.bodies,
+            ),
+            start: Vec::new(),
+            goal: Vec::new(),
+            edge: mean_edge(geometry.cloth),
+            suspended: Vec::new(),
+            kept: world.kept_at_start().clone(),
+            cuts: Vec::new(),
         })
     }
 

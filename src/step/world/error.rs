@@ -40,7 +40,7 @@ pub enum WorldError {
     },
     /// Cloth starts where a body is.
     #[error(
-        "vertex {vertex} of cloth `{cloth}` starts {depth:.4} m inside body `{body}`; move one of them, or set start.crossings = \"keep\""
+        "vertex {vertex} of cloth `{cloth}` starts {depth:.4} m inside body `{body}`; move one of them"
     )]
     StartsInside {
         /// The cloth's name.
@@ -54,7 +54,7 @@ pub enum WorldError {
     },
     /// Cloth and a body start through each other's faces.
     #[error(
-        "cloth `{cloth}` starts across the surface of body `{body}`: {pairs} pairs of an edge and a triangle cross; move one of them, or set start.crossings = \"keep\""
+        "cloth `{cloth}` starts across the surface of body `{body}`: {pairs} pairs of an edge and a triangle cross; move one of them"
     )]
     StartsAcross {
         /// The cloth's name.

@@ -113,9 +113,7 @@ impl World {
                 motions: &body_motions,
                 skins: &skins,
             };
-            if !scene.keeps_crossings() {
-                check_start(scene, &bodies, &cloth.name, &mesh)?;
-            }
+            check_start(scene, &bodies, &cloth.name, &mesh)?;
             check_thickness(
                 &mesh,
                 cloth.thickness,

@@ -1,4 +1,4 @@
-//! Cloth that starts through cloth or bodies, in whole simulations.
+//! Cloth that starts through cloth, in whole simulations.
 
 use std::collections::BTreeSet;
 use std::f64::consts::FRAC_PI_2;
@@ -329,34 +329,32 @@ fn momentum_is_kept() {
 }
 
 #[test]
-fn cloth_that_starts_in_a_body_is_led_out() {
-    for surface in ["", "surface = \"triangles\"\nedge = 0.02\n"] {
-        let made = Made::new("")
-            .sheet("sheet", 20, [0.0013, 0.0017, 0.0], [0.0; 3])
-            .text(&format!(
-                "[[body]]\nname = \"ball\"\nshape = \"sphere\"\ncenter = [0, 0, -0.04]\nradius = 0.05\n{surface}"
-            ));
-        let world = made.world();
-        let mut comm = Solo::new();
-        let mut simulation = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
-        let mut squeezed = simulation.squeezed();
-        assert!(squeezed.len() > 9, "{surface}: {squeezed:?}");
-        for _ in 0..300 {
-            simulation.advance(&mut comm).unwrap();
-            let now = simulation.squeezed();
-            assert!(now.iter().all(|one| squeezed.contains(one)), "{surface}");
-            squeezed = now;
-            if squeezed.is_empty() {
-                break;
-            }
-        }
-        assert_eq!(squeezed, [[0; 2]; 0], "{surface}");
-        let (x, time) = (simulation.positions(), simulation.time());
-        // The ball bulges by a millimetre between the corners of its triangles.
-        let depth = world.deepest(x, time);
-        assert!(depth < 1e-3, "{surface}: {depth}");
-        assert_eq!(world.crossings_with_bodies(x, time), 0);
-    }
+fn cloth_that_starts_in_a_body_is_refused_all_the_same() {
+    let made = Made::new("")
+        .sheet("sheet", 20, [0.0013, 0.0017, 0.0], [0.0; 3])
+        .text("[[body]]\nshape = \"sphere\"\ncenter = [0, 0, -0.04]\nradius = 0.05\n");
+    let scene = Scene::parse(&made.text, None, &[]).unwrap();
+    let told = World::build(&scene).unwrap_err().to_string();
+    assert!(
+        told.contains("inside body") && told.contains("move one"),
+        "{told}"
+    );
+}
+
+/// The default refuses, and names the key that would keep.
+#[test]
+fn cloth_that_starts_through_cloth_is_refused_unless_it_is_kept() {
+    let text = crossed().text.replace("start.crossings = \"keep\"", "");
+    let told = World::build(&Scene::parse(&text, None, &[]).unwrap())
+        .unwrap_err()
+        .to_string();
+    assert!(told.contains("start.crossings = \"keep\""), "{told}");
+    let bad = crossed().text.replace("\"keep\"", "\"kepe\"");
+    let told = Scene::parse(&bad, None, &[]).unwrap_err().to_string();
+    assert!(
+        told.contains("start.crossings") && told.contains("keep"),
+        "{told}"
+    );
 }
 
 #[test]
