@@ -496,7 +496,9 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         resumed = (summary.resumed_from)
             .map(|step| format!(", the first {step} in an earlier run"))
             .unwrap_or_default(),
-        certified = (summary.certified.line()).map_or_else(String::new, |line| line + "\n"),
+        certified = (summary.certified.lines().iter())
+            .map(|line| format!("{line}\n"))
+            .collect::<String>(),
         audit = (summary.audit.as_ref()).map_or_else(String::new, |audit| format!("{audit}\n")),
         trace = (summary.trace.as_ref())
             .map(|trace| traced(trace, summary.unwritten.is_none()))

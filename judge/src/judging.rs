@@ -1,7 +1,7 @@
 //! The judge: it is given states one after the other, and keeps what it finds.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 use thiserror::Error;
@@ -27,6 +27,9 @@ pub struct State {
     /// The vertices of cloth that are marked as squeezed, each with the number of the piece that it
     /// may cross: not held against a run, on the way to this state and on the way from it.
     pub squeezed: Vec<(u32, u32)>,
+    /// The vertices of cloth that are listed because it started through cloth, each with the number
+    /// of its group. Groups 2 k and 2 k + 1 may cross each other. The list may only become shorter.
+    pub kept: Vec<(u32, u32)>,
 }
 
 /// Judges states, and the straight ways between them.
@@ -107,6 +110,15 @@ pub struct Verdict {
     pub undecided: u64,
     /// Crossings and ways that met, but were marked as squeezed.
     pub excused: u64,
+    /// Crossings and ways that met, but were of listed vertices of cloth that started through cloth.
+    pub kept: u64,
+    /// The vertices that were listed so in the first state, and in the last.
+    pub kept_vertices: [u64; 2],
+    /// The simulated time in s of the first state from which on none was listed, if some were.
+    pub free_since: Option<f64>,
+    /// The entries of lists that were not in the list before, and pairs of groups of the first list
+    /// of which nothing crosses in the first state.
+    pub grown: u64,
     /// The vertices that ended on another side of a piece than they began on.
     pub ended_beyond: Vec<Passages>,
     /// Pairs on ways whose boxes met.
@@ -121,14 +133,15 @@ impl Verdict {
     /// Whether nothing is held against the run.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.crossings == 0 && self.passages == 0 && self.touches == 0 && self.undecided == 0
+        let found = self.crossings + self.passages + self.touches + self.undecided;
+        found + self.grown == 0
     }
 
     /// Whether nothing is held against cloth and cloth.
     #[must_use]
     pub fn is_clean_within_cloth(&self) -> bool {
         let found = self.cloth_crossings + self.cloth_passages + self.cloth_touches;
-        found == 0 && self.undecided == 0
+        found == 0 && self.undecided == 0 && self.grown == 0
     }
 }
 
@@ -218,15 +231,36 @@ impl Judge {
                 .chain(&state.squeezed)
                 .copied()
                 .collect(),
+            kept: [before, &state].map(|state| Lists::new(&state.kept)),
             verdict: &mut self.verdict,
             passed: &mut self.passed,
             crossings: 0,
+            crossed: BTreeSet::new(),
         };
         let [cloth, bodies] = &self.trees;
         cloth.pairs_within(&boxes, |a, b| look.at_triangles(a, b));
         cloth.pairs_with(bodies, &boxes, |a, b| look.at_triangles(a, b));
-        let crossings = look.crossings;
+        let (crossings, crossed) = (look.crossings, look.crossed);
         let verdict = &mut self.verdict;
+        if verdict.states == 0 {
+            let pairs: BTreeSet<u32> = state.kept.iter().map(|(_, group)| group / 2).collect();
+            verdict.grown += pairs.difference(&crossed).count() as u64;
+        } else if !state.kept.is_empty() {
+            let known: HashSet<(u32, u32)> = before.kept.iter().copied().collect();
+            let new = state.kept.iter().filter(|entry| !known.contains(entry));
+            verdict.grown += new.count() as u64;
+        }
+        let listed: HashSet<u32> = state.kept.iter().map(|(vertex, _)| *vertex).collect();
+        let listed = listed.len() as u64;
+        match verdict.kept_vertices {
+            _ if verdict.states == 0 => verdict.kept_vertices = [listed; 2],
+            [_, last] => {
+                if last > 0 && listed == 0 {
+                    verdict.free_since = Some(time);
+                }
+                verdict.kept_vertices[1] = listed;
+            }
+        }
         verdict.crossings += crossings;
         verdict.crossing_states += u64::from(crossings > 0);
         if crossings > verdict.most_crossings {
@@ -276,9 +310,53 @@ struct Look<'a> {
     /// The time of the state at its end.
     time: f64,
     squeezed: HashSet<(u32, u32)>,
+    /// The lists at the start of the way and at its end.
+    kept: [Lists; 2],
     verdict: &'a mut Verdict,
     passed: &'a mut BTreeMap<(u32, u32), i64>,
     crossings: u64,
+    /// The pairs of groups that cross at the end of the way.
+    crossed: BTreeSet<u32>,
+}
+
+/// The groups of listed vertices.
+#[derive(Debug, Default)]
+struct Lists(HashMap<u32, Vec<u32>>);
+
+impl Lists {
+    fn new(listed: &[(u32, u32)]) -> Self {
+        let mut groups: HashMap<u32, Vec<u32>> = HashMap::new();
+        for &(vertex, group) in listed {
+            groups.entry(vertex).or_default().push(group);
+        }
+        Self(groups)
+    }
+
+    fn of(&self, vertex: u32) -> &[u32] {
+        self.0.get(&vertex).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether all vertices of one feature are of a group, and all of the other of the group that
+    /// may cross it.
+    fn may_pass(&self, first: &[u32], second: &[u32]) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let are_of =
+            |vertices: &[u32], group: u32| vertices.iter().all(|&v| self.of(v).contains(&group));
+        let mut groups = self.of(first[0]).iter();
+        groups.any(|&group| are_of(first, group) && are_of(second, group ^ 1))
+    }
+
+    /// The pairs of groups of which a vertex of one feature is of one group, and a vertex of the
+    /// other feature of the other group.
+    fn between(&self, first: &[u32], second: &[u32]) -> Vec<u32> {
+        let has = |group: u32| second.iter().any(|&v| self.of(v).contains(&(group ^ 1)));
+        let groups = first.iter().flat_map(|&v| self.of(v));
+        let mut pairs: Vec<u32> = groups.filter(|g| has(**g)).map(|group| group / 2).collect();
+        pairs.dedup();
+        pairs
+    }
 }
 
 impl Look<'_> {
@@ -318,6 +396,12 @@ impl Look<'_> {
             self.verdict.excused += 1;
             return;
         }
+        let listed = self.kept[1].between(&edge, &face);
+        if !listed.is_empty() {
+            self.verdict.kept += 1;
+            self.crossed.extend(listed);
+            return;
+        }
         self.crossings += 1;
         self.verdict.cloth_crossings += u64::from(self.is_within_cloth(edge[0], face[0]));
         self.keep(What::Crossing, &edge, &face);
@@ -349,6 +433,7 @@ impl Look<'_> {
         match meet(&way) {
             Ok(meetings) if meetings.is_empty() => {}
             Ok(_) if self.is_excused(first, second) => self.verdict.excused += 1,
+            Ok(_) if self.kept[0].may_pass(first, second) => self.verdict.kept += 1,
             Ok(meetings) => self.take(&meetings, first, second),
             Err(_) => {
                 self.verdict.undecided += 1;

@@ -3,7 +3,7 @@
 //! | bytes | what |
 //! |---|---|
 //! | 8 | `WEFTWAYS` |
-//! | 4 | version of this layout: 1 |
+//! | 4 | version of this layout: 2; layout 1 has no kept vertices |
 //! | 4 | length h of the header |
 //! | h | the header, JSON: pieces, each with `name`, `is_body`, `vertices` (`start` and `end`) |
 //! | 8 | number m of triangles |
@@ -16,6 +16,8 @@
 //! | 8 | simulated time in s |
 //! | 4 | number k of squeezed vertices |
 //! | 8 k | each of them, and the number of the piece that it may cross |
+//! | 4 | number j of kept vertices |
+//! | 8 j | each of them, and the number of its group |
 //! | 24 n | positions in m, three numbers of 64 bits for each vertex |
 //!
 //! All numbers are little-endian. The file ends after a state.
@@ -28,7 +30,9 @@ use crate::judging::State;
 use crate::surface::{Piece, Surface, SurfaceError};
 
 const MAGIC: [u8; 8] = *b"WEFTWAYS";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The layout without kept vertices.
+const WITHOUT_KEPT: u32 = 1;
 /// The longest header that is read.
 const LONGEST_HEADER: u32 = 16 << 20;
 
@@ -41,6 +45,7 @@ pub struct Writer<W>(W);
 pub struct Reader<R> {
     from: R,
     vertices: usize,
+    version: u32,
 }
 
 /// A reason for which a record cannot be read.
@@ -90,12 +95,14 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Writing failed.
     pub fn write(&mut self, state: &State) -> io::Result<()> {
-        let squeezed = u32::try_from(state.squeezed.len()).map_err(io::Error::other)?;
         self.0.write_all(&state.time.to_le_bytes())?;
-        self.0.write_all(&squeezed.to_le_bytes())?;
-        for (vertex, piece) in &state.squeezed {
-            self.0.write_all(&vertex.to_le_bytes())?;
-            self.0.write_all(&piece.to_le_bytes())?;
+        for marked in [&state.squeezed, &state.kept] {
+            let count = u32::try_from(marked.len()).map_err(io::Error::other)?;
+            self.0.write_all(&count.to_le_bytes())?;
+            for (vertex, of) in marked {
+                self.0.write_all(&vertex.to_le_bytes())?;
+                self.0.write_all(&of.to_le_bytes())?;
+            }
         }
         for number in state.positions.iter().flatten() {
             self.0.write_all(&number.to_le_bytes())?;
@@ -127,7 +134,7 @@ impl<R: Read> Reader<R> {
             return Err(RecordError::NotOne);
         }
         let version = u32::from_le_bytes(read(&mut from)?);
-        if version != VERSION {
+        if ![WITHOUT_KEPT, VERSION].contains(&version) {
             return Err(RecordError::Version(version));
         }
         let length = u32::from_le_bytes(read(&mut from)?);
@@ -144,7 +151,12 @@ impl<R: Read> Reader<R> {
         let numbers: Vec<u32> = numbers.iter().map(|b| u32::from_le_bytes(*b)).collect();
         let surface = Surface::new(pieces, numbers.as_chunks().0.to_vec())?;
         let vertices = surface.vertices();
-        Ok((Self { from, vertices }, surface))
+        let reader = Self {
+            from,
+            vertices,
+            version,
+        };
+        Ok((reader, surface))
     }
 
     /// The next state; `None` at the end.
@@ -163,16 +175,11 @@ impl<R: Read> Reader<R> {
             return Ok(None);
         }
         fill(&mut self.from, &mut time[first..])?;
-        let squeezed = u32::from_le_bytes(read(&mut self.from)?);
-        let bytes = read_many(&mut self.from, 8 * u64::from(squeezed))?;
-        let (numbers, _) = bytes.as_chunks();
-        let numbers: Vec<u32> = numbers.iter().map(|b| u32::from_le_bytes(*b)).collect();
-        let pairs = numbers
-            .as_chunks()
-            .0
-            .iter()
-            .map(|&[vertex, piece]| (vertex, piece));
-        let squeezed = pairs.collect();
+        let squeezed = self.marked()?;
+        let kept = match self.version {
+            WITHOUT_KEPT => Vec::new(),
+            _ => self.marked()?,
+        };
         let bytes = read_many(&mut self.from, 24 * self.vertices as u64)?;
         let (numbers, _) = bytes.as_chunks();
         let numbers: Vec<f64> = numbers.iter().map(|b| f64::from_le_bytes(*b)).collect();
@@ -180,7 +187,18 @@ impl<R: Read> Reader<R> {
             time: f64::from_le_bytes(time),
             positions: numbers.as_chunks().0.to_vec(),
             squeezed,
+            kept,
         }))
+    }
+
+    /// Vertices with a number each, after how many there are.
+    fn marked(&mut self) -> Result<Vec<(u32, u32)>, RecordError> {
+        let count = u32::from_le_bytes(read(&mut self.from)?);
+        let bytes = read_many(&mut self.from, 8 * u64::from(count))?;
+        let (numbers, _) = bytes.as_chunks();
+        let numbers: Vec<u32> = numbers.iter().map(|b| u32::from_le_bytes(*b)).collect();
+        let pairs = numbers.as_chunks().0.iter();
+        Ok(pairs.map(|&[vertex, of]| (vertex, of)).collect())
     }
 }
 
@@ -223,6 +241,7 @@ mod tests {
             time,
             positions: (0..6).map(|v| [f64::from(v), time, -0.1]).collect(),
             squeezed: squeezed.to_vec(),
+            kept: vec![(0, 3), (1, 2)],
         };
         let states = [state(0.0, &[]), state(0.1, &[(2, 1)])];
         let mut writer = Writer::new(Vec::new(), &surface).unwrap();
@@ -239,6 +258,23 @@ mod tests {
         for state in states {
             assert_eq!(reader.next_state().unwrap(), Some(state));
         }
+        assert_eq!(reader.next_state().unwrap(), None);
+    }
+
+    #[test]
+    fn records_without_kept_vertices_are_read() {
+        let (surface, [mut first, _], bytes) = record();
+        first.kept.clear();
+        let mut writer = Writer::new(Vec::new(), &surface).unwrap();
+        writer.write(&first).unwrap();
+        let mut old = writer.finish().unwrap();
+        old[8] = 1;
+        // Behind the time and the count of squeezed vertices there is no other count.
+        let state = old.len() - 8 - 4 - 4 - 24 * first.positions.len();
+        old.drain(state + 12..state + 16);
+        assert!(old.len() < bytes.len());
+        let (mut reader, _) = Reader::new(&old[..]).unwrap();
+        assert_eq!(reader.next_state().unwrap(), Some(first));
         assert_eq!(reader.next_state().unwrap(), None);
     }
 
@@ -268,7 +304,7 @@ mod tests {
             Err(RecordError::NotOne)
         ));
         let mut newer = bytes;
-        newer[8] = 2;
-        assert!(matches!(read(&newer), Err(RecordError::Version(2))));
+        newer[8] = 3;
+        assert!(matches!(read(&newer), Err(RecordError::Version(3))));
     }
 }

@@ -43,6 +43,7 @@ fn state(time: f64, positions: Vec<Position>) -> State {
         time,
         positions,
         squeezed: Vec::new(),
+        kept: Vec::new(),
     }
 }
 
@@ -130,6 +131,62 @@ fn what_is_marked_as_squeezed_is_excused_and_nothing_else() {
         assert_eq!(verdict.is_clean(), clean, "{marked:?}: {verdict:?}");
         assert_eq!(verdict.excused > 0, marked.1 == 1);
     }
+}
+
+/// A vertex of the upper sheet that starts below the lower one is drawn out. Its faces and what it
+/// is drawn through are listed.
+#[test]
+fn what_started_through_cloth_may_leave_it_and_nothing_else_may_come() {
+    let vertex = 64 + 3 * 8 + 4;
+    let mut through = both(8, 0.1);
+    through[vertex][2] = -0.05;
+    let near = |v: usize, first: usize| {
+        let at = |v: usize| [(v - first) / 8, (v - first) % 8];
+        let ([i, k], [a, b]) = (at(v), at(vertex - 64 + first));
+        i.abs_diff(a) <= 2 && k.abs_diff(b) <= 2
+    };
+    let listed = |through: bool| -> Vec<(u32, u32)> {
+        let lower = (0..64).filter(|&v| near(v, 0)).map(|v| (v as u32, 0));
+        let upper = (64..128).filter(|&v| near(v, 64));
+        let upper = upper.map(|v| (v as u32, 1));
+        lower.chain(upper).filter(|_| through).collect()
+    };
+    let of = |time: f64, positions: &[Position], kept: Vec<(u32, u32)>| State {
+        kept,
+        ..state(time, positions.to_vec())
+    };
+    let mut out = through.clone();
+    out[vertex][2] = 0.1;
+    let judged = |states: &[State]| {
+        let mut judge = Judge::new(two(8, false));
+        states.iter().for_each(|s| judge.judge(s.clone()).unwrap());
+        judge.verdict()
+    };
+    let begins = of(0.0, &through, listed(true));
+    let verdict = judged(&[begins.clone(), of(0.1, &out, Vec::new())]);
+    assert!(verdict.is_clean() && verdict.kept > 6, "{verdict:?}");
+    assert_eq!(verdict.kept_vertices, [50, 0]);
+    assert_eq!(verdict.free_since, Some(0.1));
+    // Without the list, or with one that misses a side, it crosses.
+    let unlisted = of(0.0, &through, Vec::new());
+    assert!(judged(&[unlisted]).crossings > 0);
+    let one_side = listed(true).into_iter().filter(|(_, group)| *group == 1);
+    assert!(judged(&[of(0.0, &through, one_side.collect())]).crossings > 0);
+    // A list that grows, or that begins with what does not cross, is held against the run.
+    let mut more = listed(true);
+    more.push((0, 0));
+    let verdict = judged(&[begins.clone(), of(0.1, &through, more)]);
+    assert_eq!((verdict.grown, verdict.is_clean()), (1, false));
+    let verdict = judged(&[of(0.0, &out, listed(true))]);
+    assert_eq!((verdict.grown, verdict.is_clean()), (1, false));
+    // What is not listed any more must not come back, nor what is far away come through.
+    let free = of(0.1, &out, Vec::new());
+    let back = judged(&[begins.clone(), free, of(0.2, &through, Vec::new())]);
+    assert!(back.crossings > 0 && back.passages > 0);
+    let mut elsewhere = through.clone();
+    elsewhere[64 + 49][2] = -0.05;
+    let far = judged(&[begins, of(0.1, &elsewhere, listed(true))]);
+    assert!(far.passages > 0 || far.crossings > 0, "{far:?}");
 }
 
 #[test]

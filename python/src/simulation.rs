@@ -8,7 +8,7 @@ use glam::DVec3;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weftwork::output::state_hash;
+use weftwork::output::{Hashed, state_hash};
 use weftwork::run::read_state;
 use weftwork::step::{Ledger, PHASES, SavedState, Simulation, StepReport};
 
@@ -211,8 +211,15 @@ impl NativeSimulation {
                 .map_err(|error| error.to_string())?
                 .unwrap_or_default();
             let friction: Vec<_> = saved.contacts.iter().map(|c| c.friction).collect();
-            let (step, squeezed) = (stage.simulation.step(), stage.simulation.squeezed());
-            Ok(state_hash(step, &x, &v, &friction, &squeezed).to_string())
+            let hash = state_hash(&Hashed {
+                step: stage.simulation.step(),
+                positions: &x,
+                velocities: &v,
+                friction: &friction,
+                squeezed: &stage.simulation.squeezed(),
+                kept: &stage.simulation.kept(),
+            });
+            Ok(hash.to_string())
         };
         let hash = self.session.ask(py, || {}, hash)?;
         hash.map_err(|message| errors::failed(py, message))

@@ -3,6 +3,8 @@
 //! Vertices of cloth come in the order of the scene, cloth after cloth, and those of bodies behind
 //! them. A body takes part if collisions see it as triangles; an analytic one has none.
 
+use std::collections::BTreeSet;
+
 use glam::DVec3;
 use weft_judge::{Piece, Position, State, Surface, SurfaceError};
 
@@ -101,6 +103,14 @@ impl<'w> Judged<'w> {
             time: checked.time,
             positions,
             squeezed: squeezed.collect(),
+            // The last bit tells what is through, which the judge does not ask.
+            kept: checked
+                .kept
+                .iter()
+                .map(|[v, of]| (*v, of >> 1))
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
         }
     }
 }

@@ -83,6 +83,13 @@ impl Outcome {
                 name(beyond.through)
             ));
         }
+        if verdict.grown > 0 {
+            reasons.push(format!(
+                "the list of cloth that started through cloth has {} entries for nothing: it grew, or \
+                 began with what does not cross",
+                verdict.grown
+            ));
+        }
         if verdict.undecided > 0 {
             reasons.push(format!("{} pairs could not be decided", verdict.undecided));
         }
@@ -210,6 +217,19 @@ impl fmt::Display for Outcome {
             writeln!(
                 f,
                 "Not held against it, for it was marked as squeezed: {excused} findings"
+            )?;
+        }
+        if verdict.kept_vertices[0] > 0 {
+            let [first, last] = verdict.kept_vertices;
+            let free = match verdict.free_since {
+                Some(time) => format!("all free after {time:.6} s"),
+                None => format!("{last} at the end"),
+            };
+            writeln!(
+                f,
+                "Not held against it, for cloth started through cloth: {} findings, of {first} \
+                 vertices on the list, {free}",
+                verdict.kept
             )?;
         }
         if let Some(ran) = &self.ran {

@@ -6,7 +6,7 @@ use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::{Comm, Rank};
 
-use crate::output::{StateHash, state_hash};
+use crate::output::{Hashed, StateHash, state_hash};
 use crate::run::RunError;
 use crate::step::{CheckedState, Simulation, StepError, World};
 
@@ -38,6 +38,8 @@ pub struct Ran {
     pub cut: u64,
     /// The steps in which some were.
     pub cut_steps: u64,
+    /// Whether cloth started through cloth.
+    pub began_through: bool,
     /// The reason for which the run ended early, if it did.
     pub failure: Option<RunError>,
 }
@@ -46,7 +48,7 @@ impl Ran {
     /// Whether certification has changed nothing.
     #[must_use]
     pub fn is_as_it_was(&self) -> bool {
-        self.hits == 0 && self.cut == 0
+        self.hits == 0 && self.cut == 0 && !self.began_through
     }
 }
 
@@ -109,6 +111,7 @@ fn take_steps(
     let mut scope = ScopeOptions::from(&scene.balance);
     scope.workers = options.threads;
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
+    let began_through = !simulation.kept().is_empty();
     let is_first = comm.rank() == Rank(0);
     simulation.keep_checked(is_first);
     simulation.take_checked().into_iter().for_each(each);
@@ -140,12 +143,20 @@ fn take_steps(
     let x = world.original_order(simulation.positions());
     let v = world.original_order(simulation.velocities());
     Ok(Ran {
-        hash: state_hash(simulation.step(), &x, &v, &friction, &simulation.squeezed()),
+        hash: state_hash(&Hashed {
+            step: simulation.step(),
+            positions: &x,
+            velocities: &v,
+            friction: &friction,
+            squeezed: &simulation.squeezed(),
+            kept: &simulation.kept(),
+        }),
         steps: simulation.step(),
         vertices: x.len() as u64,
         hits,
         cut,
         cut_steps,
+        began_through,
         failure,
     })
 }

@@ -15,6 +15,7 @@
 //! | `narrow` | closest points, features, contacts |
 //! | `query` | one step's geometry, its top-level tests, and test runs |
 //! | `certify` | truncation: displacements that are cut so that nothing crosses |
+//! | `tangles` | cloth that starts through cloth, and what may pass until it is free |
 //! | `audit` | crossings of a frame, apart from what finds contacts |
 
 pub mod audit;
@@ -27,6 +28,7 @@ mod distances;
 mod narrow;
 mod query;
 mod surface;
+pub mod tangles;
 
 pub use bodies::body_motion::BodyMotion;
 pub use bodies::collider::Collider;

@@ -105,6 +105,9 @@ pub struct Header {
     /// [`SavedState::squeezed`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub squeezed: Vec<[u32; 2]>,
+    /// [`SavedState::kept`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<[u32; 2]>,
 }
 
 impl Header {
@@ -145,6 +148,7 @@ impl Checkpoint {
             && self.state.step == self.header.step
             && self.state.substep == self.header.substep
             && self.state.squeezed == self.header.squeezed
+            && self.state.kept == self.header.kept
             && past.map(|past| past.length) == self.header.past_s)
         {
             let what = "the state is not of the header's vertices and step";
@@ -309,6 +313,7 @@ impl Checkpoint {
             substep: header.substep,
             past,
             squeezed: header.squeezed.clone(),
+            kept: header.kept.clone(),
         };
         let [last, before] = &state.changes;
         let numbers = [&state.positions, &state.velocities, last, before, &friction];
@@ -497,6 +502,7 @@ mod tests {
                 substep: [2, 1],
                 past_s: None,
                 squeezed: vec![[1, 0]],
+                kept: vec![[0, 3], [1, 0]],
             },
             state: SavedState {
                 step,
@@ -507,6 +513,7 @@ mod tests {
                 substep: [2, 1],
                 past: None,
                 squeezed: vec![[1, 0]],
+                kept: vec![[0, 3], [1, 0]],
             },
         }
     }

@@ -174,6 +174,8 @@ history_row! {
     rest_J: f64,
     /// Share of all motion that was cut, by mass: from 0 to 1.
     cut_share: f64,
+    /// Vertices of cloth that started through cloth, and were not free when the step ended.
+    kept: u64,
 }
 
 /// A value as a cell of the file.
@@ -538,9 +540,9 @@ mod tests {
              pins_x_Ns,pins_y_Ns,pins_z_Ns,bodies_x_Ns,bodies_y_Ns,bodies_z_Ns,\
              contact_x_Ns,contact_y_Ns,contact_z_Ns,cut_x_Ns,cut_y_Ns,cut_z_Ns,\
              rest_x_Ns,rest_y_Ns,rest_z_Ns,gravity_J,pins_J,bodies_J,\
-             contact_J,cut_J,rest_J,cut_share\n\
+             contact_J,cut_J,rest_J,cut_share,kept\n\
              1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none,0.0,0,0,0,0.0,0,0,0,0,0,0,0\
-             ,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0\n"
+             ,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0\n"
         );
     }
 

@@ -65,9 +65,9 @@ pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
     BalanceRecord, BodyRecord, ClothRecord, FramesRecord, MachineRecord, PartitionRecord,
-    ProgramRecord, RankRecord, ResultRecord, RunRecord, SceneRecord, TraceRecord,
+    ProgramRecord, RankRecord, ResultRecord, RunRecord, SceneRecord, StartRecord, TraceRecord,
 };
-pub use state_hash::{StateHash, state_hash};
+pub use state_hash::{Hashed, StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};
 pub use vtp::{DataArray, PolyData, Values, write_vtp};
 pub use vtp_read::{read_integers, read_points, read_time, read_triangles};

@@ -44,6 +44,9 @@ pub struct RunRecord {
     pub frames: Option<FramesRecord>,
     /// Seed of everything random.
     pub seed: u64,
+    /// The cloth that started through cloth, if some did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartRecord>,
     /// Quality of the partition.
     pub partition: Option<PartitionRecord>,
     /// Wall time of the time loop in s, slowest rank.
@@ -134,6 +137,21 @@ impl ProgramRecord {
             executable: build.executable.clone(),
         }
     }
+}
+
+/// The cloth that started through cloth.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StartRecord {
+    /// Pairs of an edge and a face that crossed at the start.
+    pub crossings: u64,
+    /// The first of them, by the names of cloths and the numbers of vertices in these.
+    pub pairs: Vec<String>,
+    /// Vertices that could pass through cloth at the start.
+    pub vertices: u64,
+    /// Those that still could at the end; `None` while the run goes on.
+    pub kept: Option<u64>,
+    /// The simulated time in s after which none could, if that was since the run went on.
+    pub free_after_s: Option<f64>,
 }
 
 /// What a run ran on.
@@ -374,6 +392,7 @@ impl RunRecord {
             bodies: None,
             frames: None,
             seed,
+            start: None,
             partition: None,
             loop_s: None,
             phases: Vec::new(),

@@ -23,20 +23,40 @@ use sha2::{Digest, Sha256};
 #[serde(into = "String", try_from = "String")]
 pub struct StateHash(pub u64);
 
-/// Hashes the state after `step` steps.
+/// What is hashed of a state, all in the order of the scene's own vertices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hashed<'a> {
+    /// Steps taken.
+    pub step: u64,
+    /// Positions in m.
+    pub positions: &'a [DVec3],
+    /// Velocities in m/s.
+    pub velocities: &'a [DVec3],
+    /// The friction of bodies in N.
+    pub friction: &'a [DVec3],
+    /// Vertices, each with the number of a body that lets it through.
+    pub squeezed: &'a [[u32; 2]],
+    /// Vertices that may still pass through cloth, each with what it is a member of.
+    pub kept: &'a [[u32; 2]],
+}
+
+/// Hashes a state.
 ///
-/// `positions` in m, `velocities` in m/s and `friction` of bodies in N, all in **global original
-/// vertex order**. Hashed are, as little-endian 64-bit words: step, number of positions, their
-/// coordinates, number of velocities, theirs; likewise friction if there is any; then, if there
-/// are any, the number of squeezed vertices and for each its number and that of the body.
+/// Hashed are, as little-endian 64-bit words: step, number of positions, their coordinates, number
+/// of velocities, theirs; likewise friction if there is any; then, if there are any, the number of
+/// squeezed vertices and for each its number and that of the body; then, if there are any, the
+/// letters `kept`, the number of kept vertices and for each its number and that of what it is a
+/// member of.
 #[must_use]
-pub fn state_hash(
-    step: u64,
-    positions: &[DVec3],
-    velocities: &[DVec3],
-    friction: &[DVec3],
-    squeezed: &[[u32; 2]],
-) -> StateHash {
+pub fn state_hash(hashed: &Hashed<'_>) -> StateHash {
+    let &Hashed {
+        step,
+        positions,
+        velocities,
+        friction,
+        squeezed,
+        kept,
+    } = hashed;
     let mut hasher = Sha256::new();
     hasher.update(b"weft state 1\n");
     hasher.update(step.to_le_bytes());
@@ -53,6 +73,13 @@ pub fn state_hash(
     if !squeezed.is_empty() {
         hasher.update((squeezed.len() as u64).to_le_bytes());
         for number in squeezed.as_flattened() {
+            hasher.update(u64::from(*number).to_le_bytes());
+        }
+    }
+    if !kept.is_empty() {
+        hasher.update(b"kept");
+        hasher.update((kept.len() as u64).to_le_bytes());
+        for number in kept.as_flattened() {
             hasher.update(u64::from(*number).to_le_bytes());
         }
     }
@@ -104,13 +131,13 @@ mod tests {
     use super::*;
 
     fn hash(x: f64, v: f64) -> StateHash {
-        state_hash(
-            3,
-            &[DVec3::new(x, 2.0, 3.0), DVec3::ONE],
-            &[DVec3::new(v, 0.0, 0.0); 2],
-            &[DVec3::ZERO; 2],
-            &[],
-        )
+        state_hash(&Hashed {
+            step: 3,
+            positions: &[DVec3::new(x, 2.0, 3.0), DVec3::ONE],
+            velocities: &[DVec3::new(v, 0.0, 0.0); 2],
+            friction: &[DVec3::ZERO; 2],
+            ..Hashed::default()
+        })
     }
 
     /// Computed outside this program (Python: struct and hashlib), so that the bytes that are
@@ -125,18 +152,44 @@ mod tests {
         let reference = hash(1.0, 0.0);
         assert_ne!(reference, hash(f64::from_bits(1.0f64.to_bits() + 1), 0.0));
         assert_ne!(reference, hash(1.0, -0.0));
-        let p = [DVec3::X, DVec3::Y];
-        let reference = state_hash(1, &p, &[], &[], &[]);
-        let turned = [p[1], p[0]];
-        assert_ne!(reference, state_hash(2, &p, &[], &[], &[]));
-        assert_ne!(reference, state_hash(1, &p, &[], &[], &[[0, 1]]));
-        assert_ne!(reference, state_hash(1, &[], &p, &[], &[]));
-        assert_ne!(reference, state_hash(1, &turned, &[], &[], &[]));
-        assert_ne!(reference, state_hash(1, &p, &[], &p, &[]));
-        assert_ne!(
-            state_hash(1, &p, &[], &turned, &[]),
-            state_hash(1, &p, &[], &p, &[])
-        );
+        let (p, turned, marked) = ([DVec3::X, DVec3::Y], [DVec3::Y, DVec3::X], [[0, 1]]);
+        let of_p = Hashed {
+            step: 1,
+            positions: &p,
+            ..Hashed::default()
+        };
+        let others = [
+            of_p,
+            Hashed { step: 2, ..of_p },
+            Hashed {
+                positions: &turned,
+                ..of_p
+            },
+            Hashed {
+                positions: &[],
+                velocities: &p,
+                ..of_p
+            },
+            Hashed {
+                friction: &p,
+                ..of_p
+            },
+            Hashed {
+                friction: &turned,
+                ..of_p
+            },
+            Hashed {
+                squeezed: &marked,
+                ..of_p
+            },
+            Hashed {
+                kept: &marked,
+                ..of_p
+            },
+        ];
+        let hashes: std::collections::BTreeSet<u64> =
+            others.iter().map(|hashed| state_hash(hashed).0).collect();
+        assert_eq!(hashes.len(), others.len());
     }
 
     #[test]

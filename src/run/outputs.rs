@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use weft_io::Printable;
 
 use super::result::Ended;
-use super::summary::{complete, partition_record, record, summarise};
+use super::summary::{complete, partition_record, record, start_record, summarise};
 use super::{RunError, RunOptions, RunSummary, Show, resume, uneven};
 use crate::export::{ExportOptions, Exported, Recorded, Target, export};
 use crate::mesh::joins_equal;
@@ -47,6 +47,7 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
     );
     let mut record = record(world.scene(), options, quality);
     record.frames = (world.scene().output.frames).then(|| frames_record(world));
+    record.start = start_record(world);
     let header = start.checkpoint.as_ref().map(|c| &c.header);
     record.resumed_from = header.map(|header| header.step);
     let header = header.filter(|_| start.in_place);

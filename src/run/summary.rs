@@ -17,7 +17,7 @@ use crate::diagnostics::{Balance, Phase, PhaseTable};
 use crate::export::Exported;
 use crate::output::{
     BodyRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
-    SceneRecord, TRACE, TraceRecord, this_host,
+    SceneRecord, StartRecord, TRACE, TraceRecord, this_host,
 };
 use crate::scene::Scene;
 use crate::step::{PHASES, StepError, World};
@@ -77,6 +77,21 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
     record.sharing = Some((&scene.balance.policy).into());
     record.run = identity(&record.command);
     record
+}
+
+/// The crossings of a start that are told one by one.
+const TOLD: usize = 20;
+
+/// The record of cloth that starts through cloth, if some does.
+pub(super) fn start_record(world: &World) -> Option<StartRecord> {
+    let crossings = world.start_crossings();
+    let pairs = crossings.iter().take(TOLD);
+    (!crossings.is_empty()).then(|| StartRecord {
+        crossings: crossings.len() as u64,
+        pairs: pairs.map(|&pair| world.name_crossing(pair)).collect(),
+        vertices: world.kept_at_start().vertices() as u64,
+        ..StartRecord::default()
+    })
 }
 
 /// What no two runs have in common, for files that are of one run only.
@@ -343,6 +358,10 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
         halvings: Some(summary.cuts.halvings),
         shortest_part_s: summary.cuts.shortest,
     });
+    if let Some(start) = &mut record.start {
+        start.kept = Some(summary.certified.kept);
+        start.free_after_s = summary.certified.free_after;
+    }
     record.solves = Some(summary.stops);
     record.trace = summary.trace.as_ref().map(trace_record);
     record.stopped = summary.stopped.map(|cause| cause.to_string());

@@ -14,8 +14,9 @@ use crate::collide::audit::Skin;
 use crate::mesh::{TriMesh, build_cloth_of_file};
 use crate::output::checkpoint::Header;
 use crate::output::{
-    AuditedFrame, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter,
-    OutputError, Picture, PolyData, Progress, RunDirectory, Values, mesh_file, state_hash,
+    AuditedFrame, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, Hashed, HistoryRow,
+    HistoryWriter, OutputError, Picture, PolyData, Progress, RunDirectory, Values, mesh_file,
+    state_hash,
 };
 use crate::step::{Breach, Ledger, SavedState, Simulation, StepReport, World};
 
@@ -180,6 +181,7 @@ impl<'w> Writer<'w> {
             substep: state.substep,
             past_s: state.past.as_ref().map(|past| past.length),
             squeezed: state.squeezed.clone(),
+            kept: state.kept.clone(),
         };
         Checkpoint { header, state }.write(&self.directory)?;
         Ok(())
@@ -336,7 +338,14 @@ impl<'w> Writer<'w> {
         let friction: Vec<DVec3> = contacts.iter().map(|contact| contact.friction).collect();
         Last {
             history: self.history.mark(),
-            hash: state_hash(simulation.step(), &x, &v, &friction, &simulation.squeezed()),
+            hash: state_hash(&Hashed {
+                step: simulation.step(),
+                positions: &x,
+                velocities: &v,
+                friction: &friction,
+                squeezed: &simulation.squeezed(),
+                kept: &simulation.kept(),
+            }),
             steps: simulation.step(),
             crossings: Skin::new(&x, &self.triangles).crossings().len(),
             pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),
@@ -454,6 +463,7 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         cut: first.certified.cut,
         zones: first.certified.zones,
         squeezed: first.certified.squeezed,
+        kept: first.certified.kept,
         lagging: first.certified.lagging,
         momentum_x_Ns: ledger.momentum.x,
         momentum_y_Ns: ledger.momentum.y,

@@ -7,8 +7,8 @@ use glam::DVec3;
 use weft_runtime::Policy;
 
 use super::{
-    Balance, BendingModel, ContactParameters, Culling, Format, Integrator, Material, MembraneModel,
-    Output, Partition, Preconditioner, Response, Solver, Squeezed, Time,
+    Balance, BendingModel, ContactParameters, Crossings, Culling, Format, Integrator, Material,
+    MembraneModel, Output, Partition, Preconditioner, Response, Solver, Squeezed, Start, Time,
 };
 use crate::physics::air::Air;
 
@@ -73,6 +73,15 @@ impl Default for Air {
         Self {
             wind: DVec3::ZERO,
             density: 1.204,
+        }
+    }
+}
+
+/// Nothing starts through anything.
+impl Default for Start {
+    fn default() -> Self {
+        Self {
+            crossings: Crossings::Refuse,
         }
     }
 }

@@ -108,6 +108,10 @@ mod tests {
                 "output.formats",
                 "[output]\nframes = false\nformats = [\"vtp\"]",
             ),
+            (
+                "start.crossings",
+                "[contact]\ncertify = false\n[start]\ncrossings = \"refuse\"",
+            ),
         ] {
             let scene = Scene::parse(&format!("{cloth}{rest}"), None, &[]).unwrap();
             let told = scene.idle_keys();

@@ -135,6 +135,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let above: Root = read_section(&root);
     let time: Time = section(&root);
     let air = section(&root);
+    let start = section(&root);
     let contact: ContactParameters = section(&root);
     let solver = section(&root);
     let partition = section(&root);
@@ -176,6 +177,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
         air,
         cloths,
         bodies: bodies.into_iter().flatten().collect(),
+        start,
         contact,
         solver,
         partition,

@@ -90,6 +90,8 @@ pub struct Scene {
     pub cloths: Vec<Cloth>,
     /// Bodies the cloths collide with.
     pub bodies: Vec<Body>,
+    /// What the start may be like.
+    pub start: Start,
     /// Contact parameters.
     pub contact: ContactParameters,
     /// Parameters of the linear solve.
@@ -655,10 +657,46 @@ pub enum Surface {
 }
 
 impl Scene {
+    /// Whether cloth may start through cloth, to be pulled apart by certified steps.
+    #[must_use]
+    pub fn keeps_crossings(&self) -> bool {
+        self.start.crossings == Crossings::Keep && self.contact.certify
+    }
+
     /// The thickness in m of a cloth or body, which may have its own.
     #[must_use]
     pub fn thickness(&self, own: Option<f64>) -> f64 {
         own.unwrap_or(self.contact.thickness)
+    }
+}
+
+/// What the start may be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// What becomes of cloth that starts through cloth.
+    pub crossings: Crossings,
+}
+
+/// What becomes of cloth that starts through cloth, by the names that scenes give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossings {
+    /// The scene is refused.
+    Refuse,
+    /// It is listed, and pulled apart.
+    Keep,
+}
+
+impl Crossings {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Refuse, Self::Keep];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Keep => "keep",
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::material;
 use super::motion::{self, KeyframeKeys};
 use super::pin::{self, PinKeys};
 use super::sections::Root;
-use super::{Balance, ContactParameters, Material, Motion, Output, Partition, Solver, Time};
+use super::{Balance, ContactParameters, Material, Motion, Output, Partition, Solver, Start, Time};
 use crate::physics::air::Air;
 
 /// A page that has no place for one of the tables.
@@ -57,6 +57,7 @@ fn tables() -> [(&'static str, String); 6] {
             rows.section::<Root>();
             rows.section::<Air>();
             rows.section::<Time>();
+            rows.section::<Start>();
             rows.section::<ContactParameters>();
             rows.section::<Solver>();
             rows.section::<Partition>();

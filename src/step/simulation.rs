@@ -86,6 +86,8 @@ pub struct CheckedState {
     pub positions: Vec<DVec3>,
     /// The squeezed vertices, as [`Simulation::squeezed`] tells them.
     pub squeezed: Vec<[u32; 2]>,
+    /// The kept vertices, as [`Simulation::kept`] tells them.
+    pub kept: Vec<[u32; 2]>,
 }
 
 /// What a substep changes before it is known to be good, as it was when the substep began.
@@ -183,6 +185,22 @@ impl<'w> Simulation<'w> {
         squeezed
     }
 
+    /// Vertices of cloth that started through cloth and is not free yet, in the order of the
+    /// scene's own, each with [what it is a member of](crate::collide::tangles::Member::to_numbers);
+    /// ascending, and the same on every rank.
+    #[must_use]
+    pub fn kept(&self) -> Vec<[u32; 2]> {
+        let members = self
+            .certification
+            .iter()
+            .flat_map(|own| own.kept().members());
+        let old = self.world.tree().new_to_old();
+        let numbers = members.map(|member| member.to_numbers());
+        let mut kept: Vec<[u32; 2]> = numbers.map(|[v, of]| [old[v as usize], of]).collect();
+        kept.sort_unstable();
+        kept
+    }
+
     /// From now on keeps so many events of each step's collision scope, in its report
     /// ([`weft_runtime::ScopeReport::trace`]), and its [phases](StepReport::marks); `None`: none.
     pub fn record(&mut self, events: Option<usize>) {
@@ -197,6 +215,7 @@ impl<'w> Simulation<'w> {
                 time: self.substep.time(self.world),
                 positions: self.state.x.clone(),
                 squeezed: self.squeezed(),
+                kept: self.kept(),
             }]
         });
     }
@@ -393,6 +412,7 @@ impl<'w> Simulation<'w> {
                     time: self.substep.time(self.world) + self.substep.dt,
                     positions: self.state.x.clone(),
                     squeezed: self.squeezed(),
+                    kept: self.kept(),
                 };
                 self.checked.get_or_insert_default().push(state);
             }

@@ -21,6 +21,7 @@ use glam::DVec3;
 use weft_runtime::comm::{Comm, CommError};
 use weft_runtime::trace::MainTrack;
 
+use super::certify::LetThrough;
 use super::context::Context;
 use super::diagnose::ledger::SolvedImpulses;
 use super::error::StepError;
@@ -80,8 +81,9 @@ impl Simulation<'_> {
             substep: &*substep,
         };
         let shares = solver.cg.shares().clone();
-        let suspended = certification.as_ref().map_or(&[][..], |c| c.suspended());
-        let contacts = detection.detect(comm, at, state, (shares.team(), suspended), report)?;
+        let through =
+            (certification.as_ref()).map_or_else(LetThrough::nothing, |c| c.let_through());
+        let contacts = detection.detect(comm, at, state, (shares.team(), through), report)?;
         let count = Some(("contacts", report.contacts));
         report.times[0] = clock.lap(comm, count, Some(PHASES[1]));
 

@@ -27,6 +27,7 @@ mod incline;
 mod newton;
 mod orientation;
 mod patch;
+#[cfg(test)]
 mod rest;
 mod rest_angles;
 mod rig;

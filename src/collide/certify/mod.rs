@@ -21,10 +21,12 @@
 //! of all pairs except the hits be free of crossings while all vertices go at one common rate, and
 //! let [`Truncate::run`] return shares t. Then no pair crosses on the straight displacements from
 //! `start[v]` to [`Truncated::end`], except pairs of a body with a vertex that is suspended from it
-//! or named with it in [`Truncated::squeezed`]: pairs whose shares are all 1 while their vertices
+//! or named with it in [`Truncated::squeezed`], and except pairs that [`Truncate::kept`] lets pass:
+//! pairs whose shares are all 1 while their vertices
 //! go at one common rate, and the others whatever each vertex's rate, unless one body carries them.
 //!
-//! *Proof.* A pair all of whose shares are 1 goes where it would have gone: it is certified by
+//! *Proof.* Pairs that may pass are left out throughout, so that what follows is of all others. A
+//! pair all of whose shares are 1 goes where it would have gone: it is certified by
 //! assumption unless it is a hit. Hits, and pairs with a changed vertex whose volumes around their
 //! displacements meet, leave the rounds of [`Truncate::run`] in one of three ways. Either one plane
 //! has the two features on its sides at the start and at the end, by more than rounding. A half
@@ -68,7 +70,7 @@ pub(crate) use impulses::mixed;
 pub use meeting::{Meeting, Pair, Squeezed};
 pub use plane::{Kind, Plane};
 pub use respond::{Responded, respond};
-pub use search::{Hits, exceeders, is_certified, is_crossing};
+pub use search::{Hits, exceeders, is_certified, is_crossing, touching};
 pub use truncate::{Truncate, Truncated};
 
 #[cfg(test)]

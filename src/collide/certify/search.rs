@@ -19,6 +19,7 @@ use crate::collide::narrow::ccd::{
 };
 use crate::collide::narrow::closest::{on_segments, on_triangle};
 use crate::collide::query::findings::Candidate;
+use crate::collide::tangles::Kept;
 
 /// The outcome of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -254,6 +255,29 @@ pub fn exceeders(goal: &[DVec3], foreseen: impl Fn(usize) -> DVec3, allowance: f
         square > allowance * allowance || square.is_nan()
     };
     (0..goal.len()).filter(beyond).map(|v| v as u32).collect()
+}
+
+/// The vertices of pairs that a kept set lets pass, and that touch where the step starts: pairs that
+/// no plane parts. The step must be one that keeps nothing, or they are not searched for.
+#[must_use]
+pub fn touching(step: &Truncate<'_>, kept: &Kept) -> BTreeSet<u32> {
+    let mut asked = vec![false; step.start.len()];
+    for member in kept.members() {
+        asked[member.vertex as usize] = true;
+    }
+    let mut found = BTreeSet::new();
+    let mut round = Round::default();
+    step.refit(step.start, &asked, &mut round);
+    step.search(step.start, &asked, &mut round, |pair| {
+        let (first, second) = pair.vertices.split_at(pair.kind.first());
+        if kept.lets_pass(first, second) {
+            let start = pair.vertices.map(|v| step.start[v as usize]);
+            if plane::separating(pair.kind, &start).is_none() {
+                found.extend(pair.vertices);
+            }
+        }
+    });
+    found
 }
 
 /// Whether a feature of each of some vertices, given with a body, touches or crosses the body where

@@ -14,6 +14,7 @@ use crate::collide::audit::crossings;
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
+use crate::collide::tangles::Kept;
 
 /// Random numbers that are the same everywhere: SplitMix64.
 struct Random(u64);
@@ -144,6 +145,7 @@ impl Cloth {
             body_of: &self.body_of,
             held: &self.held,
             suspended: &[],
+            kept: Kept::EMPTY,
             self_collision: true,
             least: LEAST,
         }

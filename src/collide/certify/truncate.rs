@@ -13,6 +13,7 @@ use super::plane::{self, Advance, Limits, Motion};
 use super::solids::{FaceAndRound, VertexAndPlane};
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
+use crate::collide::tangles::Kept;
 
 /// A step that is to be truncated.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,8 @@ pub struct Truncate<'a> {
     pub held: &'a [bool],
     /// Vertices, each with a body that it may cross, ascending.
     pub suspended: &'a [[u32; 2]],
+    /// Vertices of cloth that started through cloth: the pairs that they let pass are not tested.
+    pub kept: &'a Kept,
     /// Whether cloth is tested against cloth.
     pub self_collision: bool,
     /// The gap that features leave between them, in m, unless they start with less; far above the
@@ -357,7 +360,13 @@ impl Truncate<'_> {
         VertexAndPlane::new(&self.movers[body as usize], [start, end])
     }
 
-    /// Whether the body of a meeting lets a vertex of it through.
+    /// Whether the kept set lets a pair pass.
+    pub(super) fn lets_pass(&self, pair: &Pair) -> bool {
+        let (first, second) = pair.vertices.split_at(pair.kind.first());
+        self.kept.lets_pass(first, second)
+    }
+
+    /// Whether the body of a meeting lets a vertex of it through, or the kept set a pair.
     pub(super) fn is_suspended(&self, meeting: &Meeting) -> bool {
         let any = |vertices: &[u32], body: u32| {
             let is = |&v: &u32| self.suspended.binary_search(&[v, body]).is_ok();
@@ -366,7 +375,7 @@ impl Truncate<'_> {
         match meeting {
             Meeting::Features(pair) => {
                 let body = pair.vertices.iter().find_map(|&v| self.body(v));
-                body.is_some_and(|body| any(&pair.vertices, body))
+                body.is_some_and(|body| any(&pair.vertices, body)) || self.lets_pass(pair)
             }
             Meeting::Round { face, body } => any(face, *body),
             Meeting::Plane { vertex, body } => any(&[*vertex], *body),

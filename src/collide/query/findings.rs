@@ -67,17 +67,33 @@ pub(crate) struct Findings {
 impl Findings {
     /// Leaves out the contacts, from a number on, of vertices that their body lets through.
     fn leave_out_suspended(&mut self, snap: &Snapshot<'_>, from: usize) {
-        if snap.suspended.is_empty() {
-            return;
+        if !snap.suspended.is_empty() {
+            self.leave_out(from, |contact| {
+                let vertices = contact.vertices.iter().zip(&contact.weights);
+                let mut of_it = vertices.filter(|(_, weight)| **weight != 0.0);
+                of_it.any(|(&v, _)| snap.suspended.binary_search(&[v, contact.id.body]).is_ok())
+            });
         }
-        let is_suspended = |contact: &Contact| {
-            let vertices = contact.vertices.iter().zip(&contact.weights);
-            let mut of_it = vertices.filter(|(_, weight)| **weight != 0.0);
-            of_it.any(|(&v, _)| snap.suspended.binary_search(&[v, contact.id.body]).is_ok())
-        };
+    }
+
+    /// Leaves out the contacts, from a number on, of cloth that the kept set lets through cloth.
+    fn leave_out_kept(&mut self, snap: &Snapshot<'_>, from: usize) {
+        if !snap.kept.is_empty() {
+            self.leave_out(from, |contact| {
+                let of_first = match contact.id.kind {
+                    PairKind::VertexFace => 1,
+                    _ => 2,
+                };
+                let (first, second) = contact.vertices.split_at(of_first);
+                snap.kept.lets_pass(first, second)
+            });
+        }
+    }
+
+    fn leave_out(&mut self, from: usize, is_left_out: impl Fn(&Contact) -> bool) {
         let mut at = from;
         while let Some(contact) = self.contacts.get(at) {
-            if is_suspended(contact) {
+            if is_left_out(contact) {
                 self.contacts.swap_remove(at);
             } else {
                 at += 1;
@@ -95,6 +111,7 @@ impl Sink for Findings {
         leaves: [&Leaves<'_>; 2],
         pairs: &[(u32, u32)],
     ) {
+        let before = self.contacts.len();
         let Self {
             contacts,
             candidates,
@@ -106,16 +123,19 @@ impl Sink for Findings {
             }
             None => filter.contacts(snap, leaves, pairs, &mut |_, _, _| {}, contacts),
         }
+        self.leave_out_kept(snap, before);
     }
 
     #[inline]
     fn rest_adjacent(&mut self, snap: &Snapshot<'_>, pair: &RestAdjacentPair) {
+        let before = self.contacts.len();
         features::rest_adjacent_features(snap, pair, |kind, a, b| {
             if let Some(candidates) = &mut self.candidates {
                 candidates.push(Candidate::of_cloth(kind, a, b));
             }
             features::cloth_feature(snap, kind, a, b, &mut self.contacts);
         });
+        self.leave_out_kept(snap, before);
     }
 
     #[inline]

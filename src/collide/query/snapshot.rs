@@ -22,6 +22,7 @@ use crate::collide::cloth::{ClothSurface, Culling};
 use crate::collide::cull::separation_bound::{self, SeparationBound};
 use crate::collide::distances::Distances;
 use crate::collide::query::volumes::{Held, Subtrees, Volumes};
+use crate::collide::tangles::Kept;
 
 /// The share to which the distances that culling compares are known: that of f32, in which they are
 /// kept, and of positions up to 10⁸ times the reach from the origin.
@@ -52,6 +53,8 @@ pub struct Snapshot<'a> {
     by_subtrees: bool,
     /// Vertices, each with a body that lets it through, ascending.
     pub(in crate::collide) suspended: &'a [[u32; 2]],
+    /// Vertices of cloth that started through cloth.
+    pub(in crate::collide) kept: &'a Kept,
 }
 
 /// The things that a step's geometry is made from.
@@ -112,6 +115,7 @@ impl<'a> Snapshot<'a> {
             volumes,
             by_subtrees: false,
             suspended: &[],
+            kept: Kept::EMPTY,
         }
     }
 
@@ -119,6 +123,14 @@ impl<'a> Snapshot<'a> {
     #[must_use]
     pub(crate) fn suspending(mut self, suspended: &'a [[u32; 2]]) -> Self {
         self.suspended = suspended;
+        self
+    }
+
+    /// Finds no contacts of features that a kept set lets pass: they would be pressed together on
+    /// the wrong sides of each other.
+    #[must_use]
+    pub(crate) fn keeping(mut self, kept: &'a Kept) -> Self {
+        self.kept = kept;
         self
     }
 

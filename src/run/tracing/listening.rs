@@ -10,7 +10,7 @@ use weft_runtime::comm::virtual_time::{VirtualOptions, launch};
 use weft_runtime::trace::{Timeline, What};
 
 use super::{TraceSteps, Tracer};
-use crate::output::{StateHash, state_hash};
+use crate::output::{Hashed, StateHash, state_hash};
 use crate::run::{Begun, Driver, RunOptions, Show, Stop};
 use crate::scene::Scene;
 use crate::step::{Simulation, World};
@@ -65,7 +65,12 @@ fn run(world: &World, trace: Option<TraceSteps>) -> (Vec<StateHash>, Vec<Timelin
         }
         let traces = tracer.finish(comm).unwrap();
         let (x, v) = (simulation.positions(), simulation.velocities());
-        let hash = state_hash(STEPS, x, v, &[], &[]);
+        let hash = state_hash(&Hashed {
+            step: STEPS,
+            positions: x,
+            velocities: v,
+            ..Hashed::default()
+        });
         (hash, traces.map(|(_, traces)| traces.timelines))
     };
     let ranks = launch(RANKS, &VirtualOptions::default(), body).unwrap();

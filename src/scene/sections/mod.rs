@@ -7,6 +7,7 @@ mod output;
 mod partition;
 mod root;
 mod solver;
+mod start;
 mod time;
 
 use super::Scene;
@@ -21,6 +22,7 @@ pub(super) fn visit(scene: &Scene, visitor: &mut impl Visitor) {
     visitor.section(&scene.air);
     visitor.section(&scene.time);
     visitor.objects();
+    visitor.section(&scene.start);
     visitor.section(&scene.contact);
     visitor.section(&scene.solver);
     visitor.section(&scene.partition);

@@ -10,23 +10,27 @@
 //!
 //! Cloth that bodies leave no room is *squeezed*: the body lets it through and is *suspended* for
 //! its vertices, until they are outside again with all their features. Meanwhile they are led out,
-//! slowly. This is the only thing that certification carries from one substep to the next, and so
-//! it is part of the state.
+//! slowly. Cloth that starts through cloth is *kept*, and pulled apart (`kept`). These are the only
+//! things that certification carries from one substep to the next, and so they are part of the
+//! state.
 
 mod hits;
+mod kept;
 
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Comm;
 
 use self::hits::{search, share};
+pub(crate) use self::kept::LetThrough;
 use super::contact::detection::Detection;
 use super::context::Context;
 use super::error::StepError;
 use super::state::State;
 use super::world::World;
 use crate::collide::ClothSurface;
-use crate::collide::certify::{Meeting, Mover, Scenery, Truncate, exceeders, is_crossing, respond};
+use crate::collide::certify::{Meeting, Mover, Scenery, Truncate, exceeders, respond};
+use crate::collide::tangles::{Kept, Member};
 use crate::scene;
 use crate::team::Team;
 
@@ -52,6 +56,8 @@ pub(crate) struct Certification {
     edge: f64,
     /// Vertices, each with a body that lets it through, ascending.
     suspended: Vec<[u32; 2]>,
+    /// Cloth that started through cloth and is not free yet.
+    kept: Kept,
     /// The changes of the last substep.
     cuts: Vec<Cut>,
 }
@@ -81,12 +87,17 @@ pub struct Certified {
     pub lagging: u64,
     /// Vertices that bodies let through when the step ended, the same on all ranks.
     pub squeezed: u64,
+    /// Vertices that were pulled out of what they started through, the same on all ranks.
+    pub pulled: u64,
+    /// Vertices of cloth that started through cloth and were not free when the step ended, the same
+    /// on all ranks.
+    pub kept: u64,
 }
 
 impl Certified {
     /// Whether vertices may end elsewhere than they would have.
     pub(crate) fn has_moved(&self) -> bool {
-        self.hits > 0 || self.cut > 0
+        self.hits > 0 || self.cut > 0 || self.pulled > 0
     }
 
     /// Adds those of another substep, which came later.
@@ -98,6 +109,8 @@ impl Certified {
         self.cut += other.cut;
         self.lagging += other.lagging;
         self.squeezed = other.squeezed;
+        self.pulled += other.pulled;
+        self.kept = other.kept;
     }
 }
 
@@ -183,8 +196,27 @@ impl Certification {
             goal: Vec::new(),
             edge: mean_edge(geometry.cloth),
             suspended: Vec::new(),
+            kept: world.kept_at_start().clone(),
             cuts: Vec::new(),
         })
+    }
+
+    /// What cloth may go through.
+    pub(crate) fn let_through(&self) -> LetThrough<'_> {
+        LetThrough {
+            suspended: &self.suspended,
+            kept: &self.kept,
+        }
+    }
+
+    /// Cloth that started through cloth and is not free yet.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
+    /// Sets what is kept, as [`Member::to_numbers`] tells it.
+    pub(crate) fn keep(&mut self, members: impl Iterator<Item = [u32; 2]>) {
+        self.kept = Kept::new(members.map(Member::of_numbers));
     }
 
     /// Vertices, each with a body that lets it through, ascending.
@@ -221,6 +253,7 @@ impl Certification {
         let movers = self.scenery.movers(geometry.body_motions, times);
         let curbed = self.curb(world, state, &mut goals, dt);
         let led = self.lead_out(at, state, &mut goals, &movers);
+        let pulled = self.pull(world, state, &mut goals, dt);
         let ends = self.scenery.ends(&movers);
         for (all, of_cloth, of_bodies) in [
             (&mut self.start, &state.x[..], &ends[0]),
@@ -241,6 +274,7 @@ impl Certification {
             body_of: self.scenery.body_of(),
             held: world.pinned(),
             suspended: &self.suspended,
+            kept: &self.kept,
             self_collision: geometry.self_collision,
             least: GAP * geometry.distances.least(),
         };
@@ -314,8 +348,11 @@ impl Certification {
             self.suspended.sort_unstable();
         }
         certified.cut += curbed + led;
+        certified.pulled = pulled;
         self.release(world, times[1], &movers, goals.moved);
+        self.shrink(world, goals.moved, &movers);
         certified.squeezed = self.suspended.len() as u64;
+        certified.kept = self.kept.vertices() as u64;
         self.cuts = goals.summed();
         Ok(certified)
     }
@@ -390,30 +427,7 @@ impl Certification {
         if self.suspended.is_empty() {
             return;
         }
-        // Bodies as they are when the substep ends.
-        let resting: Vec<Mover> = movers.iter().map(Mover::at_its_end).collect();
-        let [placed, _] = self.scenery.ends(&resting);
-        let mut all = x.to_vec();
-        all.extend(placed);
-        let step = Truncate {
-            surface: self.scenery.surface(),
-            tree: self.scenery.tree(),
-            start: &all,
-            goal: &all,
-            masses: world.model().masses(),
-            movable: self.scenery.cloth(),
-            movers: &resting,
-            body_of: self.scenery.body_of(),
-            held: world.pinned(),
-            suspended: &[],
-            self_collision: false,
-            least: GAP * world.geometry().distances.least(),
-        };
-        let crossing = is_crossing(&step, &self.suspended);
-        let inside = |&[v, body]: &[u32; 2]| world.way_out(body, x[v as usize], time).is_some();
-        let mut crossing = crossing.into_iter();
-        self.suspended
-            .retain(|pair| crossing.next() == Some(true) || inside(pair));
+        self.suspended = self.still_through(world, &self.suspended, (x, time), movers);
     }
 }
 

@@ -8,6 +8,7 @@ use super::balancer::Balancer;
 use super::contacts::Contacts;
 use super::detect::{Search, detect};
 use crate::collide::{Candidate, Contact, Geometry, Snapshot, Volumes};
+use crate::step::certify::LetThrough;
 use crate::step::context::Context;
 use crate::step::error::StepError;
 use crate::step::report::StepReport;
@@ -85,7 +86,7 @@ impl Detection {
         comm: &mut dyn Comm,
         at: Context<'_>,
         state: &State,
-        (team, suspended): (&Team, &[[u32; 2]]),
+        (team, through): (&Team, LetThrough<'_>),
         report: &mut StepReport,
     ) -> Result<Contacts, StepError> {
         self.foresee(at, state);
@@ -93,7 +94,8 @@ impl Detection {
         let (time, dt) = (at.substep.time(at.world), at.substep.dt);
         let volumes = &mut self.volumes;
         let mut snapshot = Snapshot::new(&geometry, volumes, &state.x, &self.foreseen, time, dt)
-            .suspending(suspended);
+            .suspending(through.suspended)
+            .keeping(through.kept);
         if comm.size() > 1 {
             snapshot = snapshot.by_subtrees();
         }

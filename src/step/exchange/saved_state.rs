@@ -40,6 +40,8 @@ pub struct SavedState {
     pub past: Option<Past>,
     /// Vertices, each with the number of a body that lets it through, ascending.
     pub squeezed: Vec<[u32; 2]>,
+    /// The kept vertices, as [`Simulation::kept`] tells them.
+    pub kept: Vec<[u32; 2]>,
 }
 
 /// The state before the last substep, as the integrator wants it.
@@ -91,6 +93,7 @@ struct Outline {
     /// Length of the substep before, in s, if there is a past.
     past: Option<f64>,
     squeezed: Vec<[u32; 2]>,
+    kept: Vec<[u32; 2]>,
 }
 
 /// The values that a piece has of some, or none if there are none at all.
@@ -125,6 +128,7 @@ impl SavedState {
             substep: own.substep,
             past: own.past.as_ref().map(|past| past.length),
             squeezed: own.squeezed.clone(),
+            kept: own.kept.clone(),
         });
         let outline = wire::encode(&outline).map_err(CommError::unsendable(me, "a state"))?;
         let outline: Option<Outline> =
@@ -136,6 +140,7 @@ impl SavedState {
             step: outline.step,
             substep: outline.substep,
             squeezed: outline.squeezed,
+            kept: outline.kept,
             past: outline.past.map(|length| Past {
                 length,
                 ..Past::default()
@@ -198,10 +203,10 @@ impl SavedState {
         let of_past = (self.past.as_ref()).map_or([vertices; 2], |past| {
             [past.positions.len(), past.velocities.len()]
         });
-        let mut squeezed = self.squeezed.iter();
+        let mut marked = self.squeezed.iter().chain(&self.kept);
         lengths == [vertices; 5]
             && of_past == [vertices; 2]
-            && squeezed.all(|[vertex, _]| (*vertex as usize) < vertices)
+            && marked.all(|[vertex, _]| (*vertex as usize) < vertices)
     }
 }
 
@@ -310,6 +315,7 @@ impl Simulation<'_> {
                 velocities: self.world.original_order(&past_v),
             }),
             squeezed: self.squeezed(),
+            kept: self.kept(),
         }))
     }
 
@@ -357,6 +363,8 @@ impl Simulation<'_> {
             let new = self.world.tree().old_to_new();
             let renumbered = state.squeezed.iter();
             certification.suspend(renumbered.map(|&[v, body]| [new[v as usize], body]));
+            let renumbered = state.kept.iter();
+            certification.keep(renumbered.map(|&[v, of]| [new[v as usize], of]));
         }
         self.substep.controller.restore(state.substep);
         self.substep.steps = state.step;

@@ -103,7 +103,8 @@ pub enum WorldError {
     /// Cloth starts where cloth is.
     #[error(
         "an edge of cloth `{edge}` and a triangle of cloth `{triangle}` cross at the start, and {others} \
-         other pairs; move them apart, or set contact.self_collision = false"
+         other pairs; move them apart, set start.crossings = \"keep\" to have them pulled apart, or set \
+         contact.self_collision = false"
     )]
     StartsCrossing {
         /// The name of the cloth whose edge it is.

@@ -31,8 +31,9 @@ use self::start::{
     BodiesAtStart, check_crossings, check_start, check_thickness, pins_of_vertices, start_velocity,
 };
 use super::error::Named;
-use crate::collide::audit::{Audited, Met, Skin};
+use crate::collide::audit::{Audited, Crossing, Met, Skin, crossings};
 use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
+use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
 use crate::mesh::{TriMesh, build_body, build_cloth, build_cloth_of_file, warp};
 use crate::physics::ClothModel;
@@ -67,6 +68,8 @@ pub struct World {
     velocities: Vec<DVec3>,
     /// How many faces of four corners, and of more, the file of each cloth has.
     polygons: Vec<[usize; 2]>,
+    start_crossings: Vec<Crossing>,
+    kept_at_start: Kept,
 }
 
 impl World {
@@ -132,7 +135,7 @@ impl World {
             }
             pins_before += cloth.pins.len();
         }
-        if scene.contact.self_collision {
+        if scene.contact.self_collision && !scene.keeps_crossings() {
             check_crossings(scene, &model)?;
         }
         let n = model.masses().len();
@@ -197,8 +200,19 @@ impl World {
                 _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness))),
             }
         });
+        let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
+            crossings(model.rest(), model.triangles())
+        } else {
+            Vec::new()
+        };
+        let kept_at_start = match start_crossings.is_empty() {
+            true => Kept::default(),
+            false => tangles_of(model.rest(), model.triangles()),
+        };
         Ok(Self {
             bodies: bodies.collect(),
+            kept_at_start,
+            start_crossings,
             body_motions,
             friction: Friction::new(scene, &model),
             distances,
@@ -332,6 +346,28 @@ impl World {
     #[must_use]
     pub fn start_velocities(&self) -> &[DVec3] {
         &self.velocities
+    }
+
+    /// The crossings of cloth and cloth at the start that the scene asks to keep.
+    #[must_use]
+    pub fn start_crossings(&self) -> &[Crossing] {
+        &self.start_crossings
+    }
+
+    /// A crossing for people: vertices have the numbers that they have in their cloths.
+    pub(crate) fn name_crossing(&self, (edge, face): Crossing) -> String {
+        let name = |vertices: &[u32]| {
+            let names: Vec<Named> = vertices.iter().map(|&v| self.name(v as usize)).collect();
+            let numbers: Vec<String> = names.iter().map(|n| n.of_cloth.to_string()).collect();
+            format!("{} of cloth `{}`", numbers.join("-"), names[0].cloth)
+        };
+        let face = self.model.triangles()[face as usize];
+        format!("edge {} and face {}", name(&edge), name(&face))
+    }
+
+    /// What of the cloth may pass through cloth at the start.
+    pub(crate) fn kept_at_start(&self) -> &Kept {
+        &self.kept_at_start
     }
 
     /// What collisions are tested with.
