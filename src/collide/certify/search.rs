@@ -14,6 +14,7 @@ use super::meeting::{Meeting, Pair};
 use super::near_pairs::Round;
 use super::plane::{self, Kind, Motion};
 use super::truncate::Truncate;
+use crate::collide::audit::Skin;
 use crate::collide::narrow::ccd::{
     self, Answer, EdgeEdge, Separation, VertexFace, edge_edge, vertex_face,
 };
@@ -282,6 +283,9 @@ pub fn touching(step: &Truncate<'_>, kept: &Kept) -> BTreeSet<u32> {
 
 /// Whether a feature of each of some vertices, given with a body, touches or crosses the body where
 /// the step starts.
+///
+/// An edge may pass through the middle of a face while each vertex keeps off all faces and each
+/// edge off all edges, so pairs of edges and faces are looked at too.
 #[must_use]
 pub fn is_crossing(step: &Truncate<'_>, vertices: &[[u32; 2]]) -> Vec<bool> {
     let mut asked = vec![false; step.start.len()];
@@ -300,6 +304,7 @@ pub fn is_crossing(step: &Truncate<'_>, vertices: &[[u32; 2]]) -> Vec<bool> {
             note(&pair.vertices, body);
         }
     });
+    pierced(step, &asked, vertices, &mut note);
     let at = |v: u32| step.start[v as usize];
     step.search_solids(step.start, None, &asked, |meeting| match meeting {
         Meeting::Features(_) => {}
@@ -315,4 +320,36 @@ pub fn is_crossing(step: &Truncate<'_>, vertices: &[[u32; 2]]) -> Vec<bool> {
         }
     });
     vertices.iter().map(|pair| found.contains(pair)).collect()
+}
+
+/// Notes features of which an edge passes through a face, one of cloth with a vertex that is asked
+/// for, and one of a body that is given with one.
+fn pierced(
+    step: &Truncate<'_>,
+    asked: &[bool],
+    vertices: &[[u32; 2]],
+    note: &mut impl FnMut(&[u32], u32),
+) {
+    let bodies: BTreeSet<u32> = vertices.iter().map(|&[_, body]| body).collect();
+    let of = |t: &[u32; 3]| step.body(t[0]);
+    let triangles = || step.surface.triangles().iter().copied();
+    let is_asked = |t: &[u32; 3]| t.iter().any(|&v| asked[v as usize]);
+    let cloth: Vec<_> = triangles()
+        .filter(|t| of(t).is_none() && is_asked(t))
+        .collect();
+    let solids: Vec<_> = triangles()
+        .filter(|t| of(t).is_some_and(|body| bodies.contains(&body)))
+        .collect();
+    let [skin, solid] = [&cloth, &solids].map(|all| Skin::new(step.start, all));
+    let between = skin.crossings_with(&solid);
+    for (edge, face) in between.through_second {
+        if let Some(body) = of(&solids[face as usize]) {
+            note(&edge, body);
+        }
+    }
+    for (edge, face) in between.through_first {
+        if let Some(body) = step.body(edge[0]) {
+            note(&cloth[face as usize], body);
+        }
+    }
 }

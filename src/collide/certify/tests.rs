@@ -502,6 +502,25 @@ fn of_triangles(x: Vec<DVec3>, triangles: &[[u32; 3]]) -> Cloth {
     }
 }
 
+/// Each vertex keeps off all faces, and each edge off all edges.
+#[test]
+fn an_edge_through_the_middle_of_a_face_is_a_crossing() {
+    let cloth = [DVec3::ZERO, DVec3::X * 3.0, DVec3::Y * 3.0];
+    let body = [[0.8, 0.8, -1.0], [0.8, 0.8, 1.0], [1.2, 0.9, 2.0]].map(DVec3::from_array);
+    for (lifted, crosses) in [(0.0, true), (5.0, false)] {
+        // Cloth through which an edge of the body passes, and a body through which one of cloth
+        // does.
+        for [cloth, body] in [[cloth, body], [body, cloth]] {
+            let x = [cloth, body.map(|x| x + DVec3::Z * lifted)].concat();
+            let mut both = of_triangles(x, &[[0, 1, 2], [3, 4, 5]]);
+            (both.movable, both.body_of) = (3, vec![0; 3]);
+            let goal = both.x.clone();
+            let found = is_crossing(&both.truncate(&goal), &[[0, 0], [1, 0]]);
+            assert_eq!(found, [crosses; 2]);
+        }
+    }
+}
+
 #[test]
 fn a_vertex_and_a_free_triangle_share_their_momentum() {
     // The corners of the vertex's own triangle are so light that they take no part.
