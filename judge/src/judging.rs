@@ -110,7 +110,8 @@ pub struct Verdict {
     pub undecided: u64,
     /// Crossings and ways that met, but were marked as squeezed.
     pub excused: u64,
-    /// Crossings and ways that met, but were of listed vertices of cloth that started through cloth.
+    /// Crossings and ways that met, but were of listed vertices of cloth that started through
+    /// cloth.
     pub kept: u64,
     /// The vertices that were listed so in the first state, and in the last.
     pub kept_vertices: [u64; 2],

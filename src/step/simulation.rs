@@ -186,8 +186,8 @@ impl<'w> Simulation<'w> {
     }
 
     /// Vertices of cloth that started through cloth and is not free yet, in the order of the
-    /// scene's own, each with [what it is a member of](crate::collide::tangles::Member::to_numbers);
-    /// ascending, and the same on every rank.
+    /// scene's own, each with [what it is a member
+    /// of](crate::collide::tangles::Member::to_numbers); ascending, and the same on every rank.
     #[must_use]
     pub fn kept(&self) -> Vec<[u32; 2]> {
         let members = self

@@ -60,8 +60,12 @@ fn a_run_leaves_all_it_promises() {
         .iter()
         .map(|why| solves[why].as_u64().unwrap())
         .sum();
-    assert_eq!(solved, 40, "{solves}");
     let header = rows.lines().next().unwrap();
+    let systems = header.split(',').position(|name| name == "systems");
+    let systems = (rows.lines().skip(1)).map(|l| l.split(',').nth(systems.unwrap()).unwrap());
+    let systems: u64 = systems.map(|s| s.parse::<u64>().unwrap()).sum();
+    assert!(systems >= 40);
+    assert_eq!(solved, systems, "{solves}");
     let stop = header.split(',').position(|name| name == "stop").unwrap();
     let of_steps = (rows.lines().skip(1)).map(|l| l.split(',').nth(stop).unwrap());
     let relative = of_steps.filter(|&stop| stop == "relative").count() as u64;

@@ -258,8 +258,8 @@ pub fn exceeders(goal: &[DVec3], foreseen: impl Fn(usize) -> DVec3, allowance: f
     (0..goal.len()).filter(beyond).map(|v| v as u32).collect()
 }
 
-/// The vertices of pairs that a kept set lets pass, and that touch where the step starts: pairs that
-/// no plane parts. The step must be one that keeps nothing, or they are not searched for.
+/// The vertices of pairs that a kept set lets pass, and that touch where the step starts: pairs
+/// that no plane parts. The step must be one that keeps nothing, or they are not searched for.
 #[must_use]
 pub fn touching(step: &Truncate<'_>, kept: &Kept) -> BTreeSet<u32> {
     let mut asked = vec![false; step.start.len()];

@@ -44,7 +44,7 @@ impl Member {
         }
     }
 
-    /// The same side of the same tangle.
+    /// Whether two members are on the same side of the same tangle.
     fn is_beside(&self, tangle: u32, side: bool) -> bool {
         self.tangle == tangle && self.side == side
     }
@@ -129,8 +129,8 @@ impl Kept {
         })
     }
 
-    /// The tangles in which an edge and a face may cross, each with the side of the edge, ascending:
-    /// a vertex of each is of different sides.
+    /// The tangles in which an edge and a face may cross, each with the side of the edge,
+    /// ascending: a vertex of each is of different sides.
     #[must_use]
     pub fn crossing_in(&self, edge: [u32; 2], face: [u32; 3]) -> Vec<(u32, bool)> {
         let of_edge = edge.iter().flat_map(|&v| self.of(v));

@@ -16,12 +16,12 @@
 //! | `shrink` | takes out what is free again: the set only ever shrinks |
 //! | `pull` | finds the direction in which the sides of a tangle come apart |
 //!
-//! **Theorem.** Let every crossing of an edge and a face have a vertex of each on different sides of
-//! a tangle, and let a step take no pair of features through each other that the kept set does not
-//! let pass. Then so it is after the step. *Proof.* On continuous displacements an edge begins to
-//! pass through a face only where one of its ends comes to the face, or where it comes to a side of
-//! it. That is a vertex and a face, or two edges, and by assumption the kept set lets them pass. So
-//! a vertex of the edge is of one side of a tangle, and a vertex of the face of the other.
+//! **Theorem.** Let every crossing of an edge and a face have a vertex of each on different sides
+//! of a tangle, and let a step take no pair of features through each other that the kept set does
+//! not let pass. Then so it is after the step. *Proof.* On continuous displacements an edge begins
+//! to pass through a face only where one of its ends comes to the face, or where it comes to a side
+//! of it. That is a vertex and a face, or two edges, and by assumption the kept set lets them pass.
+//! So a vertex of the edge is of one side of a tangle, and a vertex of the face of the other.
 //!
 //! Global intersection analysis [BWK03] says which part is through: a curve that cuts a surface in
 //! two has a smaller side. Where it does not, the crossings and one ring around them are kept, and

@@ -110,7 +110,8 @@ fn tips_are_through_and_each_is_a_tangle_of_its_own() {
     assert!(sheets.tangled(&kept).outside() == 0);
 }
 
-/// The corner of an upright sheet goes through a level one: it is cut off, and the level one is slit.
+/// The corner of an upright sheet goes through a level one: it is cut off, and the level one is
+/// slit.
 #[test]
 fn a_corner_goes_back_and_the_sheet_that_it_slits_has_nothing_through() {
     let level = sheet(20, [0.0013, 0.0017, 0.0], [0.0; 3]);

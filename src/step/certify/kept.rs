@@ -116,8 +116,8 @@ impl Certification {
         self.kept = tangled.shrunk(&self.kept, &stays);
     }
 
-    /// Of vertices, each with a body, those of which a feature crosses the body, or that are inside
-    /// of it, where they are at a time in s.
+    /// The vertices, each given with a body, of which a feature crosses the body or that are inside
+    /// it, at a time in s.
     pub(super) fn still_through(
         &self,
         world: &World,

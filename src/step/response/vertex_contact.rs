@@ -326,8 +326,8 @@ impl BodyConstraint {
         self.tangents * (self.drag * self.times)
     }
 
-    /// The impulse in N s that bodies exert in a solve that has left this residual (kg m/s) and found
-    /// this change of velocity (m/s).
+    /// The impulse in N s that bodies exert in a solve that has left this residual (kg m/s) and
+    /// found this change of velocity (m/s).
     pub(crate) fn exerted(&self, residual: DVec3, change: DVec3) -> DVec3 {
         residual + self.friction - self.tangents * change * self.drag
     }
