@@ -68,8 +68,11 @@ fn a_run_leaves_all_it_promises() {
     assert_eq!(solved, systems, "{solves}");
     let stop = header.split(',').position(|name| name == "stop").unwrap();
     let of_steps = (rows.lines().skip(1)).map(|l| l.split(',').nth(stop).unwrap());
+    // The column tells of the last system of a step.
     let relative = of_steps.filter(|&stop| stop == "relative").count() as u64;
-    assert_eq!(solves["relative"], relative, "{rows}");
+    let of_all = solves["relative"].as_u64().unwrap();
+    let further = systems - 40;
+    assert!((relative..=relative + further).contains(&of_all), "{rows}");
     let strain = record["result"]["max_strain"].as_f64().unwrap();
     assert!(strain > 0.0 && strain < 0.15, "{strain}");
     assert_eq!(record["result"]["max_penetration_m"].as_f64(), Some(0.0));
