@@ -23,9 +23,9 @@
 //! of it. That is a vertex and a face, or two edges, and by assumption the kept set lets them pass.
 //! So a vertex of the edge is of one side of a tangle, and a vertex of the face of the other.
 //!
-//! Global intersection analysis [BWK03] says which part is through: a curve that cuts a surface in
-//! two has a smaller side. Where it does not, the crossings and one ring around them are kept, and
-//! the gradient of the length of the curve tells the way out [VMT06].
+//! Global intersection analysis \[BWK03\] says which part is through: a curve that cuts a surface
+//! in two has a smaller side. Where it does not, the crossings and one ring around them are kept,
+//! and the gradient of the length of the curve tells the way out \[VMT06\].
 //!
 //! * \[BWK03\] Baraff, Witkin, Kass: Untangling cloth.
 //! * \[VMT06\] Volino, Magnenat-Thalmann: Resolving surface collisions through intersection contour
