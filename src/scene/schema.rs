@@ -15,7 +15,7 @@ use super::material;
 use super::motion::{self, KeyframeKeys};
 use super::pin::{self, PinKeys};
 use super::sections::Root;
-use super::{Balance, ContactParameters, Material, Motion, Output, Partition, Solver, Time};
+use super::{Balance, ContactParameters, Material, Motion, Output, Partition, Solver, Start, Time};
 use crate::physics::air::Air;
 
 /// The dialect, which every editor knows.
@@ -33,6 +33,7 @@ fn scene() -> Value {
     let mut section = |name: &str, schema: Value| properties[name] = schema;
     section(Air::NAME, section_schema::<Air>());
     section(Time::NAME, section_schema::<Time>());
+    section(Start::NAME, section_schema::<Start>());
     section(
         ContactParameters::NAME,
         section_schema::<ContactParameters>(),
