@@ -17,7 +17,7 @@ end = "80 ms"
 [[cloth]]
 name = "napkin"
 grid = { size = "0.3 m", vertices = 12 }
-center = [0.03, 0.02, 0.166]
+center = [0.03, 0.02, 0.1655]
 material = { density = "0.15 kg/m2", stretch = "300 N/m", bending = "1e-5 N m", damping_stiffness = "4 ms" }
 [[body]]
 name = "ball"
