@@ -33,6 +33,8 @@ for step in 1ms 2ms 5ms; do
     judge 0 "$folder/slam-20.toml" --set time.step="$step"
 done
 judge 0 scenes/certified/clash.toml --ranks 3
+judge 0 scenes/certified/through.toml --once
+judge 3 scenes/certified/through.toml --once --set start.crossings='"refuse"'
 for integrator in bdf2 newmark central; do
     judge 0 scenes/certified/clash.toml --once --set solver.integrator="\"$integrator\""
 done

@@ -222,7 +222,7 @@ impl fmt::Display for Outcome {
         if verdict.kept_vertices[0] > 0 {
             let [first, last] = verdict.kept_vertices;
             let free = match verdict.free_since {
-                Some(time) => format!("all free after {time:.6} s"),
+                Some(time) => format!("all free after {time:.3} s"),
                 None => format!("{last} at the end"),
             };
             writeln!(

@@ -63,7 +63,7 @@ impl CertifiedTotals {
         });
         let started = (self.started_crossing > 0).then(|| {
             let free = match (self.kept, self.free_after) {
-                (0, Some(time)) => format!("all free after {time:.6} s"),
+                (0, Some(time)) => format!("all free after {time:.3} s"),
                 (0, None) => "all free".to_owned(),
                 (kept, _) => format!("{} not free yet", counted(kept, "vertex")),
             };
@@ -145,7 +145,7 @@ mod tests {
         (totals.kept, totals.free_after) = (0, Some(0.34));
         assert_eq!(
             totals.lines(),
-            [format!("{start}all free after 0.340000 s.")]
+            [format!("{start}all free after 0.340 s.")]
         );
         totals.free_after = None;
         assert_eq!(totals.lines(), [format!("{start}all free.")]);
