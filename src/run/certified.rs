@@ -143,10 +143,7 @@ mod tests {
         );
         assert!(totals.warnings()[0].starts_with("40 vertices of cloth that started through"));
         (totals.kept, totals.free_after) = (0, Some(0.34));
-        assert_eq!(
-            totals.lines(),
-            [format!("{start}all free after 0.340 s.")]
-        );
+        assert_eq!(totals.lines(), [format!("{start}all free after 0.340 s.")]);
         totals.free_after = None;
         assert_eq!(totals.lines(), [format!("{start}all free.")]);
         assert!(totals.warnings().is_empty());

@@ -276,6 +276,7 @@ impl<'w> Writer<'w> {
         for [vertex, body] in simulation.squeezed() {
             squeezed[vertex as usize] = body + 1;
         }
+        let cuts = simulation.cuts();
         let bodies = &self.world.scene().bodies;
         let moving: Vec<(&str, &TriMesh)> = moving
             .iter()
@@ -303,6 +304,10 @@ impl<'w> Writer<'w> {
                     DataArray {
                         name: "squeezed",
                         values: Values::Integers(&squeezed),
+                    },
+                    DataArray {
+                        name: "cut",
+                        values: Values::Scalars(&cuts),
                     },
                 ],
                 cell_arrays: vec![

@@ -185,6 +185,20 @@ impl<'w> Simulation<'w> {
         squeezed
     }
 
+    /// By how much certification changed the velocity of each vertex in the last part of a step, in
+    /// m/s, in the order of the scene's own vertices; the same on every rank.
+    #[must_use]
+    pub fn cuts(&self) -> Vec<f64> {
+        let mut cuts = vec![0.0; self.world.tree().new_to_old().len()];
+        let old = self.world.tree().new_to_old();
+        for cut in self.certification.iter().flat_map(Certification::cuts) {
+            if let Some(&vertex) = old.get(cut.vertex as usize) {
+                cuts[vertex as usize] = cut.change.length();
+            }
+        }
+        cuts
+    }
+
     /// Vertices of cloth that started through cloth and is not free yet, in the order of the
     /// scene's own, each with [what it is a member
     /// of](crate::collide::tangles::Member::to_numbers); ascending, and the same on every rank.

@@ -125,6 +125,8 @@ struct Ran {
     pierced: usize,
     /// The most vertices that were squeezed, and those that were at the end.
     squeezed: [u64; 2],
+    /// Whether certification changed a velocity in the last part of some step.
+    is_cut: bool,
     state: Vec<[DVec3; 2]>,
     /// How far the lowest vertex was from each body, in any step.
     gaps: Vec<f64>,
@@ -140,6 +142,10 @@ fn run(world: &World, comm: &mut dyn Comm, count: u32) -> Ran {
         let certified = simulation.advance(comm).unwrap().certified;
         ran.hits += certified.hits;
         ran.squeezed = [ran.squeezed[0].max(certified.squeezed), certified.squeezed];
+        let cuts = simulation.cuts();
+        let is_cut = cuts.iter().any(|cut| *cut > 0.0);
+        assert!(!is_cut || certified.hits > 0 || certified.cut > 0);
+        ran.is_cut |= is_cut;
         let (x, time) = (simulation.positions(), simulation.time());
         ran.crossed += crossings(x, world.model().triangles()).len();
         ran.pierced = ran.pierced.max(world.crossings_with_bodies(x, time));
@@ -173,6 +179,7 @@ fn bodies_that_fly_at_cloth_do_not_come_through() {
         let ran = run(&world, &mut Solo::new(), 12);
         assert_eq!((ran.crossed, ran.pierced), (0, 0), "{body}");
         assert_eq!(ran.squeezed, [0, 0], "{body}");
+        assert!(ran.is_cut || ran.hits == 0, "{body}");
         assert!(ran.gaps[0] > 0.0, "{body}: {:?}", ran.gaps);
         // It has taken the sheet along.
         let ends = run(&world, &mut Solo::new(), 12).state;
@@ -205,6 +212,7 @@ fn cloth_between_plates_is_squeezed_through_one_and_comes_out_again() {
         let ran = run(&world, &mut Solo::new(), 120);
         assert_eq!(ran.crossed, 0, "{surface}");
         assert!(ran.squeezed[0] > 0, "{surface}: {:?}", ran.squeezed);
+        assert!(ran.is_cut, "{surface}");
         assert_eq!(ran.squeezed[1], 0, "{surface}: {:?}", ran.squeezed);
         for ranks in [2, 3] {
             for found in launch(ranks, |comm| run(&world, comm, 120)).unwrap() {
