@@ -17,8 +17,18 @@ pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share
 /// The step itself, as the phase in which the others lie.
 pub const STEP: &str = "step";
 
-/// The counters of a step: tests made here, iterations of its solves, contacts, impulses.
-pub const COUNTERS: [&str; 4] = ["tests", "CG iterations", "contacts", "impulses"];
+/// The counters of a step: tests made here, iterations of its solves, contacts, impulses; then what
+/// certification found, the same on all ranks: pairs that were hit, vertices whose displacements
+/// were cut, vertices that bodies let through.
+pub const COUNTERS: [&str; 7] = [
+    "tests",
+    "CG iterations",
+    "contacts",
+    "impulses",
+    "hits",
+    "cut",
+    "squeezed",
+];
 
 /// Why a linear solve that succeeded went no further.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -461,6 +461,9 @@ impl<'w> Simulation<'w> {
             u64::from(report.iterations),
             report.contacts,
             report.impulses,
+            report.certified.hits,
+            report.certified.cut,
+            report.certified.squeezed,
         ];
         for (counter, value) in COUNTERS.into_iter().zip(values) {
             track.count(counter, report.began, value);

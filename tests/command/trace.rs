@@ -156,7 +156,7 @@ fn check_run(run: &Path, ranks: usize, count: usize) -> Checked {
     for name in ["scope", "join", "collide", "outputs"] {
         assert!(slices().any(|slice| slice.0 == name), "no {name}");
     }
-    for name in ["tests", "CG iterations", "contacts", "busy workers"] {
+    for name in ["tests", "CG iterations", "contacts", "hits", "busy workers"] {
         assert!(checked.counters.contains(name), "no counter of {name}");
     }
     let trace = &record(run)["trace"];
