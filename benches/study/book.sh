@@ -23,7 +23,7 @@ declare -A takes=(
     [sheet]="half a minute: the solve of a sheet of 100,000 vertices"
     [replay]="1 minute: replays against runs that are simulated whole, and against runs in virtual time"
     [validation]="10 seconds, and some minutes for building: the pictures of all validation cases; needs cargo"
-    [pictures]="1 minute: drape-floor to its end, and the parts of a shirt"
+    [pictures]="1 minute: drape-floor to its end, sheets that clash, and the parts of a shirt"
     [report]="half a minute: a scene under two policies, and its report; needs chromium, chromedriver and curl for pictures of it"
     [cores]="5 minutes: drape-floor under mpirun on 1 to 16 cores; needs these, and WEFT built with --features mpi"
     [mpirun]="20 minutes, and some more for building: both scenes under mpirun; needs cargo, an MPI with mpirun, and libclang"
@@ -231,6 +231,15 @@ stage_pictures() {
     "$weft" partition scenes/shirt.toml --parts 12 --set output.size='[720, 480]' --picture="$out/shirt-parts.png" >"$out/partition.txt"
     picture "$out/shirt-parts.png" shirt-parts.png
     table_partition | fill partition
+    local name
+    for name in crosses certified; do
+        rm -rf "$out/clash"
+        "$weft" run scenes/certified/clash.toml --set time.step=5ms --until 0.02 --set output.pictures=true --set output.size='[480, 320]' \
+            --set output.camera='["0.26 m", "0.3 m", "0.02 m"]' --set output.look_at='["0 m", "0 m", "0.06 m"]' \
+            --set contact.certify="$([ "$name" = certified ] && echo true || echo false)" --quiet --out "$out/clash" >/dev/null
+        last=("$out"/clash/pictures/*.png)
+        picture "${last[-1]}" "clash-$name.png"
+    done
 }
 
 stage_report() {
