@@ -258,8 +258,8 @@ impl Scene {
         let cloth = whole(&self.crumpled.rest, &self.crumpled.rest.positions);
         for (what, radius) in [("pairs", 0.0), ("near-pairs", 0.5 * self.h)] {
             let volumes = volumes_of(&cloth, &self.crumpled.rest, &self.crumpled.x, radius);
-            // Pairs are counted whose volumes meet, once as exactly as f32 tells, and once as coarsely as
-            // the grid of a step may.
+            // Pairs are counted whose volumes meet, once as exactly as f32 tells, and once as
+            // coarsely as the grid of a step may.
             let volume = |t: u32, radius: f64| {
                 let corners = self.crumpled.rest.triangles[t as usize];
                 Kdop18::around(&corners.map(|v| self.crumpled.x[v as usize]), radius)

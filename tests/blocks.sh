@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Runs what users copy: the shell blocks of the README and of the book, and checks their scenes; so that nothing in them is stale.
+# Runs what users copy: the shell blocks of the README and of the book, and checks their scenes; so
+# that nothing in them is stale.
 #
 #   tests/blocks.sh [PAGE...]
 #
-# Everything runs in a copy of the folders of scenes, and shortened: commands before the true ones take runs down to a few steps
-# and studies to a few points, and say what launchers, package managers and cargo were asked for without doing it. What they are
-# asked for must be there all the same: options, scenes, scripts, packages, features. A comment with "exit code N" behind a command
-# says how it ends. A block behind a line `<!-- not run: WHY -->` is left out. Python is run by tests/python.sh; Rust must stand in
-# a file of the project, line by line. Needs target/release/weft, or WEFT.
+# Everything runs in a copy of the folders of scenes, and shortened: commands before the true ones
+# take runs down to a few steps and studies to a few points, and say what launchers, package
+# managers and cargo were asked for without doing it. What they are asked for must be there all the
+# same: options, scenes, scripts, packages, features. A comment with "exit code N" behind a command
+# says how it ends. A block behind a line `<!-- not run: WHY -->` is left out. Python is run by
+# tests/python.sh; Rust must stand in a file of the project, line by line. Needs
+# target/release/weft, or WEFT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

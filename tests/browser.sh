@@ -1,8 +1,10 @@
-# A real browser for tests: to be sourced, from the project's folder, by a script with `set -euo pipefail`.
+# A real browser for tests: to be sourced, from the project's folder, by a script with `set -euo
+# pipefail`.
 #
-# Needs chromium, chromedriver and curl; as root on Debian it installs them. Makes the folder $work, which is gone at the
-# end with the browser and with what $servers are; screenshots are kept in $shots, if that names a folder. Further options of
-# the browser stand in $browser_options, each as ,"--option".
+# Needs chromium, chromedriver and curl; as root on Debian it installs them. Makes the folder $work,
+# which is gone at the end with the browser and with what $servers are; screenshots are kept in
+# $shots, if that names a folder. Further options of the browser stand in $browser_options, each as
+# ,"--option".
 
 if ! command -v chromedriver >/dev/null || ! command -v chromium >/dev/null || ! command -v curl >/dev/null; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -70,7 +72,8 @@ ask() {
     printf '%s' "$answer"
 }
 
-# Runs a script in the page, without double quotes or backslashes in it; prints what it returns, as JSON.
+# Runs a script in the page, without double quotes or backslashes in it; prints what it returns, as
+# JSON.
 js() {
     ask "/session/$session/execute/sync" -d "{\"script\":\"$1\",\"args\":[]}" | sed 's/^{"value"://; s/}$//'
 }

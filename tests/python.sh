@@ -1,23 +1,17 @@
 #!/usr/bin/env bash
-# Builds the wheel of the Python package, installs it into an environment of its own, and tests it: its types, its tests, the
-# notebooks, the blocks of Python in the book, and all scenes against their schema.
+# Builds the wheel of the Python package, installs it into an environment of its own, and tests it:
+# its types, its tests, the notebooks, the blocks of Python in the book, and all scenes against
+# their schema.
 #
 #   tests/python.sh [ARGUMENT OF PYTEST...]
 #
-# Needs Rust, Python 3.10 or later with venv, and target/release/weft (or WEFT), whose state hashes are compared. Not optimised
-# unless CARGO_PROFILE_DEV_OPT_LEVEL says so: building would take longer than running.
+# Needs Rust, Python 3.10 or later with venv, and target/release/weft (or WEFT), whose state hashes
+# are compared. Not optimised unless CARGO_PROFILE_DEV_OPT_LEVEL says so: building would take longer
+# than running.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if ! python3 -c 'import ensurepip' 2>/dev/null; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get update
-        apt-get install -y --no-install-recommends python3-venv
-    else
-        echo "$0: needs Python with venv (Debian: apt-get install python3-venv)" >&2
-        exit 1
-    fi
-fi
+source tests/venv-setup.sh
 unset PYO3_NO_PYTHON PYO3_BUILD_EXTENSION_MODULE
 export CARGO_PROFILE_DEV_OPT_LEVEL="${CARGO_PROFILE_DEV_OPT_LEVEL:-0}" PIP_DISABLE_PIP_VERSION_CHECK=1
 # Workers of a build that is not optimised need more than the 2 MiB that threads have by default.

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Looks at runs with `weft view` in a real browser, as a person would: plays, turns, colours; and asks the server for what it
-# must refuse.
+# Looks at runs with `weft view` in a real browser, as a person would: plays, turns, colours; and
+# asks the server for what it must refuse.
 #
 #   tests/view-browser.sh [FOLDER]
 #
-# One run has cloth of 100,000 triangles: drawn in software it must play with at least RATE drawings a second, and never stand
-# still for 200 ms. Screenshots are kept in FOLDER if one is named. Needs chromium and chromedriver; as root on Debian it installs
-# them. Needs target/release/weft, or WEFT.
+# One run has cloth of 100,000 triangles: drawn in software it must play with at least RATE drawings
+# a second, and never stand still for 200 ms. Screenshots are kept in FOLDER if one is named. Needs
+# chromium and chromedriver; as root on Debian it installs them. Needs target/release/weft, or WEFT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -211,7 +211,8 @@ serve "$work/large"
 open_page "$at"
 js "document.getElementById('speed').value = '0'; document.getElementById('speed').dispatchEvent(new Event('change')); weftView.play(true); return 0" >/dev/null
 await "it plays once" "return !weftView.playing"
-# Again, with all frames at hand, while it turns; a few times, for the machine may be busy with something else in one of them.
+# Again, with all frames at hand, while it turns; a few times, for the machine may be busy with
+# something else in one of them.
 for _ in 1 2 3 4 5; do
     js "window.took = 0; window.began = performance.now(); weftView.play(true); window.turned = setInterval(() => { weftView.camera.yaw += 0.02; if (!weftView.playing) { clearInterval(window.turned); window.took = performance.now() - window.began; } }, 10); return 0" >/dev/null
     await "it plays again" "return window.took > 0"

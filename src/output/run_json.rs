@@ -148,7 +148,7 @@ pub struct StartRecord {
     pub pairs: Vec<String>,
     /// Vertices that could pass through cloth at the start.
     pub vertices: u64,
-    /// Those that still could at the end; `None` while the run goes on.
+    /// The number of vertices that could still pass at the end; `None` while the run goes on.
     pub kept: Option<u64>,
     /// The simulated time in s after which none could, if that was since the run went on.
     pub free_after_s: Option<f64>,

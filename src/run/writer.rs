@@ -282,6 +282,7 @@ impl<'w> Writer<'w> {
             .iter()
             .map(|(index, mesh)| (bodies[*index].name.as_str(), mesh))
             .collect();
+        let array = |name, values| DataArray { name, values };
         series.write(Frame {
             step: simulation.step(),
             time: simulation.time(),
@@ -289,44 +290,17 @@ impl<'w> Writer<'w> {
                 points: x,
                 triangles: &self.triangles,
                 point_arrays: vec![
-                    DataArray {
-                        name: "velocity",
-                        values: Values::Vectors(&v),
-                    },
-                    DataArray {
-                        name: "normal",
-                        values: Values::Vectors(&normals),
-                    },
-                    DataArray {
-                        name: "contact",
-                        values: Values::Integers(&contacts),
-                    },
-                    DataArray {
-                        name: "squeezed",
-                        values: Values::Integers(&squeezed),
-                    },
-                    DataArray {
-                        name: "cut",
-                        values: Values::Scalars(&cuts),
-                    },
+                    array("velocity", Values::Vectors(&v)),
+                    array("normal", Values::Vectors(&normals)),
+                    array("contact", Values::Integers(&contacts)),
+                    array("squeezed", Values::Integers(&squeezed)),
+                    array("cut", Values::Scalars(&cuts)),
                 ],
                 cell_arrays: vec![
-                    DataArray {
-                        name: "cloth",
-                        values: Values::Integers(&cloths),
-                    },
-                    DataArray {
-                        name: "strain",
-                        values: Values::Scalars(&strains),
-                    },
-                    DataArray {
-                        name: "owner",
-                        values: Values::Integers(&owners),
-                    },
-                    DataArray {
-                        name: "patch",
-                        values: Values::Integers(&patches),
-                    },
+                    array("cloth", Values::Integers(&cloths)),
+                    array("strain", Values::Scalars(&strains)),
+                    array("owner", Values::Integers(&owners)),
+                    array("patch", Values::Integers(&patches)),
                 ],
                 time: None,
             },

@@ -232,8 +232,8 @@ impl ModifiedCg {
         self.solve_after(comm, system, tolerance, None, x)
     }
 
-    /// Solves a system that follows others, as [`ModifiedCg::solve`] does. The start is a combination
-    /// of `x` and of `earlier`, if there is such a vector. Collective.
+    /// Solves a system that follows others, as [`ModifiedCg::solve`] does. The start is a
+    /// combination of `x` and of `earlier`, if there is such a vector. Collective.
     ///
     /// # Errors
     /// As [`ModifiedCg::solve`].

@@ -178,8 +178,8 @@ impl Preconditioner {
             .map_or(Ok(()), |coarse| coarse.finish_factor(comm))
     }
 
-    /// Measures the coarse level, if there is one: the number of blocks of its matrix, and the times
-    /// that every rank's own work takes, see [`CoarseSpace::time`].
+    /// Measures the coarse level, if there is one: the number of blocks of its matrix, and the
+    /// times that every rank's own work takes, see [`CoarseSpace::time`].
     pub(super) fn time_coarse(
         &mut self,
         clock: &dyn Fn() -> Duration,

@@ -1,8 +1,8 @@
 "use strict";
 // Plays a run: fetches its frames, or takes them from the page, and draws them with WebGL 2.
 //
-// What tests look at is in `weftView`: `ready`, `frame`, `frames`, `errors`, `drawn` (frames drawn so far), `stall` (the
-// longest time between two drawings while it plays, in ms).
+// What tests look at is in `weftView`: `ready`, `frame`, `frames`, `errors`, `drawn` (frames drawn
+// so far), `stall` (the longest time between two drawings while it plays, in ms).
 const weftView = { ready: false, frame: -1, frames: 0, drawn: 0, stall: 0, errors: [], playing: false };
 window.addEventListener("error", (event) => weftView.errors.push(String(event.message)));
 window.addEventListener("unhandledrejection", (event) => weftView.errors.push(String(event.reason)));
@@ -158,8 +158,8 @@ function drawsInSoftware() {
         }
     };
 
-    // A mesh as it is drawn: vertices between triangles of several patches are there once for each patch, so that what
-    // is of a patch has one colour in it.
+    // A mesh as it is drawn: vertices between triangles of several patches are there once for each
+    // patch, so that what is of a patch has one colour in it.
     class Drawn {
         constructor() {
             this.array = gl.createVertexArray();
@@ -420,7 +420,8 @@ function drawsInSoftware() {
         return new Float32Array(columns);
     }
 
-    // How long a drawing took of late, in ms, and whether drawings are coarse for it: only while something moves.
+    // How long a drawing took of late, in ms, and whether drawings are coarse for it: only while
+    // something moves.
     const SLOW = 50;
     let late = 0;
     let coarse = false;

@@ -2,13 +2,13 @@
 //! owns.
 //!
 //! In each pair of groups of a subdomain, and in each pair of aggregates of two subdomains, the one
-//! with the higher number has the block, and its owner computes it from the rows of its vertices: first Zᵢ_b
-//! = Σ_{j in b} Aᵢⱼ Pⱼ for every such b that the row reads, then Pᵢᵀ Zᵢ_b is added, which is one
-//! product with Pᵢ for each b and not for each entry. A is symmetric: of a group with itself only j
-//! < i and half of j = i are taken, which makes a matrix L whose block is L + Lᵀ. Groups have the
-//! modes of their aggregates, so that blocks of A_c within a subdomain are sums of those of D. Rows
-//! are taken in the order of their vertices and columns in the order of theirs, so that a block has
-//! the same bits whoever owns it.
+//! with the higher number has the block, and its owner computes it from the rows of its vertices:
+//! first Zᵢ_b = Σ_{j in b} Aᵢⱼ Pⱼ for every such b that the row reads, then Pᵢᵀ Zᵢ_b is added,
+//! which is one product with Pᵢ for each b and not for each entry. A is symmetric: of a group with
+//! itself only j < i and half of j = i are taken, which makes a matrix L whose block is L + Lᵀ.
+//! Groups have the modes of their aggregates, so that blocks of A_c within a subdomain are sums of
+//! those of D. Rows are taken in the order of their vertices and columns in the order of theirs, so
+//! that a block has the same bits whoever owns it.
 //!
 //! A vertex that is held takes no part, neither its row nor its columns.
 //!
@@ -207,8 +207,8 @@ impl Galerkin {
     }
 }
 
-/// Turns a row of D into blocks by columns, and adds them to the blocks of its aggregate. Until then
-/// the row is blocks by rows, with L on the diagonal.
+/// Turns a row of D into blocks by columns, and adds them to the blocks of its aggregate. Until
+/// then the row is blocks by rows, with L on the diagonal.
 fn finish_group(row: &mut [Block], sums: &[u32], of_aggregate: &mut [Block]) {
     let Some((diagonal, others)) = row.split_last_mut() else {
         return;

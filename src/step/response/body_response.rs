@@ -566,7 +566,8 @@ mod tests {
         }
     }
 
-    /// What one free vertex makes of the present constraint: A = m, b = m g dt and friction.
+    /// Solves for one free vertex with the present constraint: A = m, b = m g dt and friction.
+    /// Returns the residual and the change of velocity.
     fn solved_alone(response: &BodyResponse, step: &StepContext<'_>) -> [DVec3; 2] {
         let mut b = step.gravity * (MASS * step.dt);
         let Some(c) = response.constraints().first() else {
