@@ -95,8 +95,8 @@ impl Recorded {
             if !is_own(&cloth.mesh) {
                 return Err(malformed(&path, "a run writes no mesh of that name"));
             }
-            let mut file =
-                read_mesh_file(&path, &[]).map_err(|error| malformed(&path, &error.to_string()))?;
+            let mut file = read_mesh_file(&path, None, &[])
+                .map_err(|error| malformed(&path, &error.to_string()))?;
             if cloth.joined {
                 let (left, joined) = join_equal(&file.mesh.positions);
                 let corners = file.mesh.triangles.as_flattened_mut();

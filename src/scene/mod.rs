@@ -199,6 +199,8 @@ pub enum ClothSource {
     File {
         /// The file; relative paths were resolved against the scene's folder.
         path: PathBuf,
+        /// The part of a USD file that is meant, if not all.
+        prim: Option<String>,
         /// How its coordinates become those of the scene.
         placement: Placement,
     },
@@ -639,6 +641,8 @@ pub enum Shape {
     Mesh {
         /// The file; relative paths were resolved against the scene's folder.
         path: PathBuf,
+        /// The part of a USD file that is meant, if not all.
+        prim: Option<String>,
         /// How its coordinates become those of the scene.
         placement: Placement,
     },
