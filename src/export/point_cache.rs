@@ -88,8 +88,9 @@ pub(super) fn write_pc2(job: &Job<'_>) -> Result<Vec<String>, OutputError> {
         job.target.write(&format!("{}.pc2", cloth.name), |out| {
             out.write_all(&pc2_header(cloth.file.vertices(), samples)?)?;
             for frame in 0..samples {
-                let positions = reading(run.positions(cloth, frame))?;
-                write_points(&positions, out, |p| job.axes.of(p), f32::to_le_bytes)?;
+                let mut positions = reading(run.positions(cloth, frame))?;
+                job.axes.all(&mut positions);
+                write_points(&positions, out, f32::to_le_bytes)?;
             }
             Ok(())
         })?;
@@ -105,8 +106,9 @@ pub(super) fn write_mdd(job: &Job<'_>) -> Result<(), OutputError> {
             let times: Vec<f64> = run.frames().iter().map(|frame| frame.time).collect();
             out.write_all(&mdd_header(cloth.file.vertices(), &times)?)?;
             for frame in 0..times.len() {
-                let positions = reading(run.positions(cloth, frame))?;
-                write_points(&positions, out, |p| job.axes.of(p), f32::to_be_bytes)?;
+                let mut positions = reading(run.positions(cloth, frame))?;
+                job.axes.all(&mut positions);
+                write_points(&positions, out, f32::to_be_bytes)?;
             }
             Ok(())
         })?;
@@ -143,18 +145,14 @@ fn count(number: usize) -> io::Result<i32> {
 pub(super) fn write_points(
     points: &[DVec3],
     out: &mut dyn Write,
-    place: impl Fn(DVec3) -> DVec3,
-    bytes: fn(f32) -> [u8; 4],
+    bytes: impl Fn(f32) -> [u8; 4],
 ) -> io::Result<()> {
-    let mut buffer = Vec::with_capacity(12 * 4096);
-    for chunk in points.chunks(4096) {
-        buffer.clear();
-        for &point in chunk {
-            for x in place(point).as_vec3().to_array() {
-                buffer.extend_from_slice(&bytes(x));
-            }
+    let mut buffer = [[[0; 4]; 3]; 4096];
+    for chunk in points.chunks(buffer.len()) {
+        for (point, written) in chunk.iter().zip(&mut buffer) {
+            *written = point.as_vec3().to_array().map(&bytes);
         }
-        out.write_all(&buffer)?;
+        out.write_all(buffer[..chunk.len()].as_flattened().as_flattened())?;
     }
     Ok(())
 }

@@ -153,11 +153,11 @@ fn point_caches_have_these_bytes() {
     assert_eq!(header, b"\0\0\0\x02\0\0\0\x02\0\0\0\0\x3f\0\0\0");
     let points = [DVec3::new(1.0, -2.0, 0.5)];
     let mut bytes = Vec::new();
-    point_cache::write_points(&points, &mut bytes, |p| p, f32::to_le_bytes).unwrap();
+    point_cache::write_points(&points, &mut bytes, f32::to_le_bytes).unwrap();
     assert_eq!(bytes, b"\0\0\x80\x3f\0\0\0\xc0\0\0\0\x3f");
     bytes.clear();
-    let up = |p| Up::Y.to_file(p);
-    point_cache::write_points(&points, &mut bytes, up, f32::to_be_bytes).unwrap();
+    let up = points.map(|p| Up::Y.to_file(p));
+    point_cache::write_points(&up, &mut bytes, f32::to_be_bytes).unwrap();
     assert_eq!(bytes, b"\x3f\x80\0\0\x3f\0\0\0\x40\0\0\0");
 }
 
@@ -502,7 +502,8 @@ proptest! {
         };
         let (mut obj, mut ply) = (Vec::new(), Vec::new());
         crate::mesh::write_obj_of_file("strip", &file, &positions, &mut obj).unwrap();
-        sequence::write_ply("strip", &file, &positions, &mut ply).unwrap();
+        let unchanging = sequence::Unchanging::of("strip", &file, Format::Ply).unwrap();
+        unchanging.write(&positions, &mut ply).unwrap();
         for again in [read_back("a.obj", &obj), read_back("a.ply", &ply)] {
             prop_assert_eq!(&again.mesh.positions, &positions);
             prop_assert_eq!(&again.faces, &file.faces);

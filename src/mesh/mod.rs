@@ -9,7 +9,8 @@
 //! | `shirt` | a garment: front and back, sewn together |
 //! | `solids` | closed surfaces: sphere, box, capsule |
 //! | `rotation` | angles to matrices and quaternions |
-//! | `read`, `obj`, `ply`, `ply_header`, `stl`, `glb`, `usd`, `polygon` | files, which are not trusted |
+//! | `read`, `obj`, `ply`, `ply_header`, `stl`, `glb`, `usd` | files, which are not trusted |
+//! | `polygon` | their faces, cut into triangles |
 //! | `file_mesh`, `groups` | what files say beside positions and triangles |
 //! | `check` | what a cloth and what a body must be |
 //! | `pieces` | what hangs together in a mesh |

@@ -47,8 +47,8 @@ pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
 /// of these names that it has. Of USD, `prim` tells which part is meant, if not all.
 ///
 /// Faces with more than three corners are cut into triangles. Vertices keep the order of the file;
-/// those of STL, which has no indices, are joined if they are equal, and so are those of glTF, which
-/// has a vertex twice where texture coordinates differ. The mesh is not checked: see
+/// those of STL, which has no indices, are joined if they are equal, and so are those of glTF,
+/// which has a vertex twice where texture coordinates differ. The mesh is not checked: see
 /// [`super::check_cloth`] and [`super::check_body`].
 ///
 /// # Errors

@@ -1076,9 +1076,29 @@ fn missing_and_unreadable_files_are_named() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.ends_with(":2: cloth.mesh: `shirt.fbx` is none of the files .obj, .ply, .stl, .glb; export it as OBJ where it was made"),
+        error.ends_with(
+            ":2: cloth.mesh: `shirt.fbx` is none of the files .obj, .ply, .stl, .glb, .gltf, .usd, .usda, .usdc, .usdz; export it as \
+             OBJ or USD where it was made"
+        ),
         "{error}"
     );
+    // Only USD has prims, and they are echoed.
+    let prim = |mesh: &str| {
+        let text = cloth(mesh).replacen("mesh =", "prim = \"/root/Dress\"\nmesh =", 1);
+        Scene::parse(&text, Some(&path), &[])
+    };
+    let error = prim("shirt.obj").unwrap_err().to_string();
+    assert!(
+        error.contains("cloth.prim: only files of USD have prims"),
+        "{error}"
+    );
+    std::fs::write(at("shirt.usdc"), "").unwrap();
+    let scene = prim("shirt.usdc").unwrap();
+    let ClothSource::File { prim, .. } = &scene.cloths[0].source else {
+        panic!("a file")
+    };
+    assert_eq!(prim.as_deref(), Some("/root/Dress"));
+    assert_echoes(&scene);
 
     let scene = Scene::parse(&cloth("shirt.obj"), Some(&path), &[]).unwrap();
     let ClothSource::File { path: mesh, .. } = &scene.cloths[0].source else {

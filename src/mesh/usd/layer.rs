@@ -1,5 +1,5 @@
-//! What is read of one USD layer, whichever way it is written: its prims, and the attributes of them
-//! that say what a mesh is and where it stands.
+//! A USD layer, whichever way it is written, as far as it is read: its prims, and the attributes of
+//! them that say what a mesh is and where it stands.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ pub(super) enum Value {
 pub(super) enum Element {
     /// Whole numbers.
     Whole,
-    /// So many numbers.
+    /// Numbers, as many as are given.
     Numbers(usize),
     /// Words.
     Word,

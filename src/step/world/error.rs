@@ -124,7 +124,7 @@ impl fmt::Display for Names<'_> {
         /// The most that are named.
         const NAMED: usize = 8;
         if self.0.is_empty() {
-            return f.write_str("no groups: `g` and `o` of OBJ, numbers of vertices of PLY, meshes and attributes of GLB are groups");
+            return f.write_str("no groups: `g` and `o` of OBJ, numbers of vertices of PLY, meshes and attributes of glTF, and prims and subsets of USD are groups");
         }
         f.write_str("these: ")?;
         for (index, name) in self.0.iter().take(NAMED).enumerate() {

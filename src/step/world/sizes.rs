@@ -445,6 +445,52 @@ mod tests {
     }
 
     #[test]
+    fn units_and_axes_of_usd_hold_unless_the_scene_says_others() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/formats/usd/garment.usdc"
+        );
+        let of = |keys: &str| {
+            let text = format!(
+                "contact = {{ certify = false, self_collision = false }}\n[[cloth]]\nmesh = \"{file}\"\n\
+                 prim = \"Dress\"\n{keys}\nmaterial = {{ density = 0.15, stretch = 1000, bending = 1e-5 }}\n"
+            );
+            World::build(&Scene::parse(&text, None, &[]).unwrap()).unwrap()
+        };
+        let bounds = |world: &World| world.cloth_mesh(0).bounds().unwrap();
+        let plain = of("");
+        // In the file x is 0.79 to 4.82, y 1.29 to 5.32, z 3 to 9.46.
+        let [low, high] = bounds(&plain);
+        assert!((low.x - 0.00792893219).abs() < 1e-9, "{low}");
+        assert!((high.y + 0.03).abs() < 1e-9, "{high}");
+        assert!((high.z - 0.05320681224).abs() < 1e-9, "{high}");
+        let told = |world: &World| world.warnings().join("\n");
+        assert!(
+            !told(&plain).contains("metersPerUnit = "),
+            "{}",
+            told(&plain)
+        );
+        let same = of("units = \"cm\"\nup = \"y\"");
+        assert_eq!(bounds(&same), [low, high]);
+        assert!(
+            !told(&same).contains("the scene prevails"),
+            "{}",
+            told(&same)
+        );
+        let other = of("units = \"m\"\nup = \"z\"");
+        let [_, high] = bounds(&other);
+        assert!((high.z - 9.464101615).abs() < 1e-8, "{high}");
+        assert!(
+            told(&other).contains(
+                "cloth `cloth0` has units = \"m\", and its file says metersPerUnit = 0.01; up = \"z\", and its file says \
+                 that y points upwards; the scene prevails"
+            ),
+            "{}",
+            told(&other)
+        );
+    }
+
+    #[test]
     fn wrong_units_and_axes_are_told_with_their_remedy_and_right_ones_are_not() {
         let none = Vec::<String>::new();
         let told = |world: &World| {
