@@ -10,11 +10,12 @@
 //! s; then the points of each frame (floats of 32 bits). All big-endian.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use glam::DVec3;
 
+use super::sequence::Unchanging;
 use super::{Job, Recorded, RecordedCloth, reading};
-use crate::mesh::write_obj_of_file;
 use crate::output::OutputError;
 use crate::scene::Format;
 
@@ -41,7 +42,7 @@ pub(super) fn write_meshes(job: &Job<'_>) -> Result<(), OutputError> {
         job.target.write(&mesh_file(cloth), |out| {
             let mut positions = reading(job.run.positions(cloth, 0))?;
             job.axes.all(&mut positions);
-            write_obj_of_file(&cloth.name, &cloth.file, &positions, out)
+            Unchanging::of(&cloth.name, &cloth.file, Format::Obj)?.write(&positions, out)
         })?;
     }
     Ok(())
@@ -87,12 +88,7 @@ pub(super) fn write_pc2(job: &Job<'_>) -> Result<Vec<String>, OutputError> {
     for cloth in run.cloths() {
         job.target.write(&format!("{}.pc2", cloth.name), |out| {
             out.write_all(&pc2_header(cloth.file.vertices(), samples)?)?;
-            for frame in 0..samples {
-                let mut positions = reading(run.positions(cloth, frame))?;
-                job.axes.all(&mut positions);
-                write_points(&positions, out, f32::to_le_bytes)?;
-            }
-            Ok(())
+            write_samples(job, cloth, 0..samples, f32::to_le_bytes, out)
         })?;
     }
     Ok(notes)
@@ -105,12 +101,7 @@ pub(super) fn write_mdd(job: &Job<'_>) -> Result<(), OutputError> {
         job.target.write(&format!("{}.mdd", cloth.name), |out| {
             let times: Vec<f64> = run.frames().iter().map(|frame| frame.time).collect();
             out.write_all(&mdd_header(cloth.file.vertices(), &times)?)?;
-            for frame in 0..times.len() {
-                let mut positions = reading(run.positions(cloth, frame))?;
-                job.axes.all(&mut positions);
-                write_points(&positions, out, f32::to_be_bytes)?;
-            }
-            Ok(())
+            write_samples(job, cloth, 0..times.len(), f32::to_be_bytes, out)
         })?;
     }
     Ok(())
@@ -141,18 +132,29 @@ fn count(number: usize) -> io::Result<i32> {
         .map_err(|_| io::Error::other("a point cache has fewer than 2³¹ points and samples"))
 }
 
-/// Writes points as floats of 32 bits.
-pub(super) fn write_points(
-    points: &[DVec3],
-    out: &mut dyn Write,
+/// Writes the points of some frames, a piece of a frame at a time: memory that is used again need
+/// not be made by the system.
+fn write_samples(
+    job: &Job<'_>,
+    cloth: &RecordedCloth,
+    frames: Range<usize>,
     bytes: impl Fn(f32) -> [u8; 4],
+    out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut buffer = [[[0; 4]; 3]; 4096];
-    for chunk in points.chunks(buffer.len()) {
-        for (point, written) in chunk.iter().zip(&mut buffer) {
-            *written = point.as_vec3().to_array().map(&bytes);
+    for frame in frames {
+        let mut pieces = reading(job.run.pieces(cloth, frame))?;
+        while let Some(mut positions) = reading(pieces.next())? {
+            job.axes.all(&mut positions);
+            let points = points(&positions, &bytes);
+            out.write_all(points.as_flattened().as_flattened())?;
         }
-        out.write_all(buffer[..chunk.len()].as_flattened().as_flattened())?;
     }
     Ok(())
+}
+
+/// Points as floats of 32 bits.
+pub(super) fn points(points: &[DVec3], bytes: impl Fn(f32) -> [u8; 4]) -> Vec<[[u8; 4]; 3]> {
+    let points = points.iter();
+    let points = points.map(|point| point.as_vec3().to_array().map(&bytes));
+    points.collect()
 }
