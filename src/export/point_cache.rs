@@ -146,15 +146,16 @@ fn write_samples(
         while let Some(mut positions) = reading(pieces.next())? {
             job.axes.all(&mut positions);
             let points = points(&positions, &bytes);
-            out.write_all(points.as_flattened().as_flattened())?;
+            out.write_all(points.as_flattened())?;
         }
     }
     Ok(())
 }
 
 /// Points as floats of 32 bits.
-pub(super) fn points(points: &[DVec3], bytes: impl Fn(f32) -> [u8; 4]) -> Vec<[[u8; 4]; 3]> {
-    let points = points.iter();
-    let points = points.map(|point| point.as_vec3().to_array().map(&bytes));
-    points.collect()
+pub(super) fn points(points: &[DVec3], bytes: impl Fn(f32) -> [u8; 4]) -> Vec<[u8; 4]> {
+    let numbers: &[f64] = bytemuck::cast_slice(points);
+    #[expect(clippy::cast_possible_truncation, reason = "the formats have 32 bits")]
+    let floats = numbers.iter().map(|&x| bytes(x as f32));
+    floats.collect()
 }

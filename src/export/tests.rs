@@ -153,16 +153,10 @@ fn point_caches_have_these_bytes() {
     assert_eq!(header, b"\0\0\0\x02\0\0\0\x02\0\0\0\0\x3f\0\0\0");
     let points = [DVec3::new(1.0, -2.0, 0.5)];
     let bytes = point_cache::points(&points, f32::to_le_bytes);
-    assert_eq!(
-        bytes.as_flattened().as_flattened(),
-        b"\0\0\x80\x3f\0\0\0\xc0\0\0\0\x3f"
-    );
+    assert_eq!(bytes.as_flattened(), b"\0\0\x80\x3f\0\0\0\xc0\0\0\0\x3f");
     let up = points.map(|p| Up::Y.to_file(p));
     let bytes = point_cache::points(&up, f32::to_be_bytes);
-    assert_eq!(
-        bytes.as_flattened().as_flattened(),
-        b"\x3f\x80\0\0\x3f\0\0\0\x40\0\0\0"
-    );
+    assert_eq!(bytes.as_flattened(), b"\x3f\x80\0\0\x3f\0\0\0\x40\0\0\0");
 }
 
 #[test]

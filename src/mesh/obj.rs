@@ -59,9 +59,21 @@ pub fn write_obj_faces(file: &FileMesh, out: &mut dyn Write) -> io::Result<()> {
         corners,
     }) = &file.texture
     {
-        for [u, v] in coordinates {
-            writeln!(out, "vt {u:?} {v:?}")?;
+        let mut digits = zmij::Buffer::new();
+        let mut lines = Vec::with_capacity(WRITTEN + 64);
+        for uv in coordinates {
+            lines.extend_from_slice(b"vt");
+            for x in uv {
+                lines.push(b' ');
+                lines.extend_from_slice(digits.format(*x).as_bytes());
+            }
+            lines.push(b'\n');
+            if lines.len() > WRITTEN {
+                out.write_all(&lines)?;
+                lines.clear();
+            }
         }
+        out.write_all(&lines)?;
         texture = Some(corners.iter());
     }
     let mut lines = Vec::with_capacity(WRITTEN + 4096);

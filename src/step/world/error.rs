@@ -45,6 +45,20 @@ pub enum WorldError {
         /// The names of the groups that the file has.
         there: Vec<String>,
     },
+    /// A pin names a vertex that is not there.
+    #[error(
+        "pin {pin} of cloth `{cloth}` holds vertex {vertex}, and there are {there}, counted from 0"
+    )]
+    NoVertex {
+        /// The cloth's name.
+        cloth: String,
+        /// The pin's place in the list, from 0.
+        pin: usize,
+        /// The number that was asked for.
+        vertex: u64,
+        /// Vertices of the cloth's file.
+        there: usize,
+    },
     /// A vertex cannot do what two pins want.
     #[error(
         "pins {pins:?} of cloth `{cloth}` both hold vertex {vertex}, and differ; move one of their boxes, or have both slide and move alike"

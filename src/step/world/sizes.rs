@@ -220,7 +220,7 @@ impl World {
                 .enumerate()
                 .filter_map(|(pin, of)| match of.held {
                     Held::Nearest(point) => Some((pin, point)),
-                    Held::Box { .. } | Held::Group(_) => None,
+                    Held::Box { .. } | Held::Group(_) | Held::Vertices(_) => None,
                 });
             let points: Vec<_> = points.collect();
             if points.is_empty() {
