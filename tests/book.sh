@@ -18,7 +18,7 @@ fail() {
 cp -r docs/src "$work/book"
 (cd "$work/book" && find images validation -type f | sort) >"$work/pictures"
 rm -r "$work/book/images/"* "$work/book/validation/"*
-for page in "$work"/book/*.md; do
+for page in "$work"/book/*.md "$work"/book/*/*.md; do
     awk '/^<!-- end -->$/ { on = 0 } !on; /^<!-- table .* -->$/ { on = 1 }' "$page" >"$work/page"
     [ "$(grep -c '^<!-- table .* -->$' "$page")" = "$(grep -c '^<!-- end -->$' "$page")" ] || fail "$page: a table without end"
     cat "$work/page" >"$page"
@@ -62,7 +62,7 @@ while read -r picture; do
 done <"$work/pictures"
 (cd "$work/book" && find images validation -type f | sort) | comm -13 "$work/pictures" - >"$work/new"
 [ ! -s "$work/new" ] || fail "docs/src lacks: $(cat "$work/new")"
-for page in "$work"/book/*.md; do
+for page in "$work"/book/*.md "$work"/book/*/*.md; do
     awk '
         /^<!-- table .* -->$/ { name = $3; rows = 0 }
         /^\|/ { rows++ }
@@ -80,4 +80,4 @@ cp -r "$work/book" "$work/once"
 OUT=$work/out BOOK=$work/book benches/study/book.sh --quick drape sheet pictures >/dev/null 2>&1 || fail "it does not go on from what is there"
 diff -r "$work/once" "$work/book" >"$work/wrong" || fail "done twice it makes something else: $(cat "$work/wrong")"
 if benches/study/book.sh nothing >/dev/null 2>&1; then fail "a stage that there is not is made"; fi
-echo "the book's command makes all $(wc -l <"$work/pictures") pictures and $(cat "$work"/book/*.md | grep -c '^<!-- table ') tables${not_made:+, but for:${not_made#*was:}}"
+echo "the book's command makes all $(wc -l <"$work/pictures") pictures and $(cat "$work"/book/*.md "$work"/book/*/*.md | grep -c '^<!-- table ') tables${not_made:+, but for:${not_made#*was:}}"

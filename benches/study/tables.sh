@@ -70,7 +70,7 @@ fill() { # NAME
     local page text
     text=$(cat)
     [ -n "$text" ] || { echo "the table $1 is empty" >&2; return 1; }
-    page=$(grep -lxF "<!-- table $1 -->" "$book"/*.md) || { echo "no page of $book has <!-- table $1 -->" >&2; return 1; }
+    page=$(grep -lxF "<!-- table $1 -->" "$book"/*.md "$book"/*/*.md) || { echo "no page of $book has <!-- table $1 -->" >&2; return 1; }
     printf '%s\n' "$text" >"$out/table-$1.md"
     awk -v name="$1" -v file="$out/table-$1.md" '
         inside && $0 == "<!-- end -->" { print ""; inside = 0; ended = 1 }
