@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# The command that makes the figures of the book still makes all of them: in small, on a copy of the book without any.
+# The command that makes the figures of the book still makes all of them: in small, on a copy of the
+# book without any.
 #
 #   tests/book.sh
 #
-# Every picture that the book has must be there again, but for those that want a browser where there is none, and every table of a page
-# must be filled. What the figures say nobody looks at. Needs Rust, and target/release/weft (or WEFT).
+# Every picture that the book has must be there again, but for those that want a browser where there
+# is none, and every table of a page must be filled. What the figures say nobody looks at. Needs
+# Rust, and target/release/weft (or WEFT).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

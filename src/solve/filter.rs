@@ -24,7 +24,7 @@ struct Constraint {
     row: u32,
     /// S: symmetric, S S = S.
     free: DMat3,
-    /// z, in m/s: S z = 0.
+    /// The prescribed change z in m/s; S z = 0.
     change: DVec3,
     /// If S is diagonal, with ones and zeros: the axes with zeros, which are copied and not
     /// computed.
@@ -32,7 +32,7 @@ struct Constraint {
 }
 
 impl Filter {
-    /// A filter for so many owned vertices, all of them free.
+    /// A filter for this many owned vertices, all of them free.
     ///
     /// # Panics
     /// For 2^32 - 1 vertices or more.

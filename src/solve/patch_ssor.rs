@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::solve::testing::{Noise, Sheet};
 
-    /// (D + L) D⁻¹ (D + U) u = r, by blocks of the patch.
+    /// Sweeps solve (D + L) D⁻¹ (D + U) u = r, by blocks of the patch.
     #[test]
     fn both_sweeps_together_invert_the_factored_matrix() {
         let sheet = Sheet::new(8, 2);

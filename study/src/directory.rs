@@ -50,7 +50,7 @@ pub enum DirectoryError {
         path: PathBuf,
         /// Its scenes.
         there: String,
-        /// Those of the study that was to be made.
+        /// The scenes of the study that was to be made.
         here: String,
     },
 }
@@ -123,7 +123,7 @@ fn judge(out: &Path, here: &[&str]) -> Result<(), DirectoryError> {
     Ok(())
 }
 
-/// The same scene cut in several ways is one.
+/// The names, with one that is cut in several ways named once.
 fn named_once<'s>(of: &[&'s str]) -> Vec<&'s str> {
     let mut names = Vec::new();
     for scene in of {

@@ -130,7 +130,7 @@ fn targets(page: &str) -> Vec<&str> {
     prose(page).flat_map(of_line).collect()
 }
 
-/// What is wrong with a link of a page, if anything is.
+/// Checks a link of a page, and describes what is wrong with it, if anything is.
 fn broken(page: &Path, target: &str) -> Option<String> {
     let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
     let path = match file {

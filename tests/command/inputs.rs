@@ -110,7 +110,7 @@ fn arguments_of_any_bytes_are_taken_and_never_panic() {
         let output = place.command(arguments).arg(nowhere).output().unwrap();
         refused(&output, code, &[]);
     }
-    // The same as text, where bytes that are none are refused at once.
+    // The file as text, where bytes that are none are refused at once.
     let hostile = "no\u{202e}where\u{1b}[2J\nerror: x";
     for (arguments, code) in [
         ("run small.toml --comm", 2),

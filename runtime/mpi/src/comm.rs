@@ -201,7 +201,7 @@ impl<'m> MpiComm<'m> {
         self.take_some(usize::MAX)
     }
 
-    /// Takes at most so many short messages and announcements, and what has come of long ones.
+    /// Takes at most this many short messages and announcements, and what has come of long ones.
     fn take_some(&mut self, most: usize) -> bool {
         end::answer_panics(self.mpi, &self.lanes);
         let mut taken = 0;

@@ -184,7 +184,7 @@ impl Network {
             if self.ranks.iter().all(Scheduler::may_leave) {
                 break;
             }
-            // Never early: whoever has joined has all its results.
+            // Never early: a rank that has joined has all its results.
             for (rank, &size) in sizes.iter().enumerate() {
                 let taken = self.taken[rank].len() as u32;
                 assert!(

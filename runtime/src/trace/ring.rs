@@ -17,7 +17,7 @@ use crate::comm::Rank;
 /// Takes down what happens on a rank, or on one of its workers. The default is off.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
-    /// Whether anybody hears what it is told.
+    /// Whether anybody hears its events.
     on: bool,
     /// Whether it keeps events.
     keeps: bool,
@@ -74,7 +74,7 @@ impl Recorder {
         Self::default()
     }
 
-    /// Makes a recorder that keeps at most so many events, of 24 bytes each; memory is taken as
+    /// Makes a recorder that keeps at most this many events, of 24 bytes each; memory is taken as
     /// they come. With room for none it only counts.
     #[must_use]
     pub fn with_capacity(events: usize) -> Self {
@@ -95,7 +95,7 @@ impl Recorder {
         self
     }
 
-    /// Whether anybody hears what it is told; ask before reading a clock only for its sake.
+    /// Whether anybody hears its events; ask before reading a clock only for its sake.
     #[must_use]
     #[inline]
     pub fn is_on(&self) -> bool {
@@ -132,7 +132,7 @@ impl Recorder {
         }
     }
 
-    /// Makes a trace of what was kept on this rank, which has so many workers; `kinds` are the
+    /// Makes a trace of what was kept on this rank, which has this many workers; `kinds` are the
     /// names of tasks by number.
     #[must_use]
     pub fn into_trace(mut self, rank: Rank, workers: usize, kinds: Vec<String>) -> Trace {

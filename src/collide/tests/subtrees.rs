@@ -140,7 +140,8 @@ fn a_run_that_names_other_pieces_than_its_tests_are_of_is_refused() {
         let run: TestRun = serde_json::from_value(value.clone()).unwrap();
         assert!(!run.is_valid(&snap), "{subtrees:?}");
     }
-    // Of all subtrees: what is above them is of none, and what culling was asked of is what it was.
+    // With all subtrees: what is above them is of none, and what culling was asked of is what it
+    // was.
     value["subtrees"] = serde_json::to_value([all, all_of_other]).unwrap();
     let root = [
         case.cloth[0].refit(0).root(0),

@@ -30,11 +30,11 @@
 /// What an iteration adds up over all vertices, and the coarse level adds to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sums {
-    /// r·u.
+    /// The product r·u.
     pub(super) gamma: f64,
-    /// p·w.
+    /// The product p·w.
     pub(super) curvature: f64,
-    /// w·M w.
+    /// The product w·M w.
     pub(super) energy: f64,
 }
 
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Of r, A and M that are diagonal, and p = u.
+        /// Predictions are right where r, A and M are diagonal, and p = u.
         #[test]
         fn what_is_predicted_comes_out(
             r in prop::array::uniform5(-1.0_f64..1.0),
