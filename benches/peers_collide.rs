@@ -23,10 +23,10 @@
 //! | pairs | crumpled | volumes to pairs of triangles whose volumes meet; no culling |
 //! | near-pairs-all | crumpled | the same, of volumes larger by half of `h`, a quarter of a cell |
 //! | near-pairs | crumpled | the same, ours with culling and what that asks of positions |
-//! | candidates | crumpled, moving | positions to unique pairs of features that may meet; no culling |
+//! | candidates | crumpled, moving | positions to unique pairs of features; no culling |
 //! | contacts | crumpled | positions to pairs of features closer than `h`; ours culled |
 //! | queries | crumpled, moving | continuous collision detection of all these pairs |
-//! | queries-jitter | crumpled, jittered | the same where vertices go elsewhere by a quarter of a cell |
+//! | queries-jitter | crumpled, jittered | the same with vertices moved by a quarter of a cell |
 //! | ball-pairs | draped | volumes to pairs of triangles of cloth and ball |
 //!
 //! Their queries are run with `additive` and `tight`. With jitter theirs stop looking behind

@@ -1,7 +1,7 @@
 //! The ring of events that `--trace` keeps, and the place where a scope tells what happens.
 //!
-//! [`Recorder::record`] is called once for each event, wherever in the scope that is. What it is
-//! told goes to the `tracing` subscriber of the process, if there is one that listens, and into the
+//! [`Recorder::record`] is called once for each event, wherever in the scope that is. The event
+//! goes to the `tracing` subscriber of the process, if there is one that listens, and into the
 //! ring, if one was asked for. If there is neither, it costs a branch.
 //!
 //! A ring that is full keeps the oldest events, because a beginning can be understood by itself and
