@@ -75,7 +75,7 @@ done
 # shellcheck disable=SC2016
 for row in '| one run on each core, how fast each is beside one alone | 100 % | 96 % | 100 % | 80 % | 60 % |' \
     '| collisions, forecast-static | 8.0 ms | 87 % (91) | 76 % (76) | 66 % (82) | 57 % (96) |' '| `drape-floor` | 19.5 | 11.2 | 1.75 | 12.1 | 1.60 |' '| respond | 1.27 | 0.88 | 1.43 | 1.05 | 1.21 |'; do
-    grep -qF "$row" "$work/book/study.md" || fail "what is measured under mpirun is not understood: no $row"
+    grep -qF "$row" "$work/book/develop/scaling.md" || fail "what is measured under mpirun is not understood: no $row"
 done
 # Nothing is done again, and nothing else comes of it.
 cp -r "$work/book" "$work/once"
