@@ -265,6 +265,33 @@ fn paths_that_pages_name_are_there() {
     assert!(paths > 150, "{paths}");
 }
 
+/// The functions of the page on a step are in the files that stand beside them.
+#[test]
+fn the_page_on_a_step_names_functions_that_are_there() {
+    let page = fs::read_to_string(root().join("docs/src/understand/step.md")).unwrap();
+    let mut functions = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ")) {
+        let columns: Vec<&str> = row.trim_matches('|').split('|').collect();
+        let [_, _, _, names, files] = &columns[..] else {
+            panic!("not five columns: {row}");
+        };
+        // The second file is in the folder of the first.
+        let mut folder = root().to_owned();
+        let mut text = String::new();
+        for file in quoted(files) {
+            let path = folder.join(file);
+            text += &fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
+            path.parent().unwrap().clone_into(&mut folder);
+        }
+        for name in quoted(names) {
+            let function = name.rsplit([':', '.']).next().unwrap();
+            functions += 1;
+            assert!(text.contains(&format!("fn {function}(")), "{name}: {row}");
+        }
+    }
+    assert!(functions > 12, "{functions}");
+}
+
 #[test]
 fn scenes_of_the_program_run_by_name_from_any_folder() {
     let place = Place::new();
