@@ -416,8 +416,8 @@ fn tell_usage(mut error: clap::Error) {
     tell("", text.trim_end());
 }
 
-/// The words of the command line, program first, for the record of a run. What is no UTF-8 is lost:
-/// JSON is text.
+/// The words of the command line, program first, for the record of a run. Bytes that are no UTF-8
+/// are lost: JSON is text.
 fn command_line() -> Vec<String> {
     let words = std::env::args_os();
     words

@@ -225,7 +225,7 @@ fn pieces<'a>(
     seed: i32,
     mut done: impl FnMut(&mut Extractor<'a>, Vec<u32>) -> Result<(), PartitionError>,
 ) -> Result<(), PartitionError> {
-    // What is still to be cut, the next one in the order of their numbers on top.
+    // The pieces that are still to be cut, the next one in the order of their numbers on top.
     let mut branches = vec![(vertices, count)];
     while let Some((vertices, leaves)) = branches.pop() {
         if leaves == 1 {

@@ -304,7 +304,7 @@ mod tests {
             ..Policy::ADAPTIVE
         };
         assert_eq!(name(adaptive), mixed("adaptive+forecast=true"));
-        // What is not recorded is not made up.
+        // Nothing is made up that is not recorded.
         let patient = Policy {
             low_water: 7,
             ..Policy::HALF

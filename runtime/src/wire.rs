@@ -1,9 +1,9 @@
 //! Bytes on the wire: one format, in one place.
 //!
 //! bincode 2 in its legacy configuration (fixed-size little-endian integers), behind a version
-//! byte. Decoding is bounded: a hostile length is an error, not an allocation. What is longer than
-//! that bound is refused by who would send it. The bytes of each message are pinned by a test, so
-//! that a change of crate or of an enum's order cannot pass unseen.
+//! byte. Decoding is bounded: a hostile length is an error, not an allocation. A message longer
+//! than that bound is refused by the rank that would send it. The bytes of each message are pinned
+//! by a test, so that a change of crate or of an enum's order cannot pass unseen.
 
 use std::fmt;
 use std::io;

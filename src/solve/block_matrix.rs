@@ -790,7 +790,7 @@ mod tests {
                 let mut local: Vec<DVec3> = read.map(|v| x[v]).collect();
                 let mut y = vec![DVec3::NAN; plan.owned().len()];
                 matrix.multiply(&local, &mut y, Rows::Border);
-                // What is interior reads nothing of the halo.
+                // Interior rows read nothing of the halo.
                 local[plan.owned().len()..].fill(DVec3::NAN);
                 matrix.multiply(&local, &mut y, Rows::Interior);
                 for (y, vertex) in y.iter().zip(plan.owned()) {

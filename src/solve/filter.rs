@@ -361,7 +361,7 @@ mod tests {
             prop_assert!((free - free.transpose()).abs_diff_eq(DMat3::ZERO, 0.0));
             let trace = free.x_axis.x + free.y_axis.y + free.z_axis.z;
             prop_assert!((trace - (3 - taken.len()) as f64).abs() < 1e-13);
-            // What is free was not touched.
+            // Free directions were not touched.
             prop_assert!((free * (v[0] - start)).length() < 1e-13);
         }
     }

@@ -231,7 +231,7 @@ mod tests {
         let r: Vec<DVec3> = (0..64).map(|_| noise.vector()).collect();
         let mut u = vec![DVec3::NAN; 64];
         for patch in &patches {
-            // What is outside the patch must not be read.
+            // Rows outside the patch must not be read.
             let (r, u) = (&r[patch.clone()], &mut u[patch.clone()]);
             ssor.apply(&matrix, &jacobi, patch.clone(), r, u);
         }

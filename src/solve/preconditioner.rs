@@ -14,8 +14,8 @@
 //! directions.
 //!
 //! The conjugate gradients ask for w·M w of a product w, and, with r −= α w, for M r. Inverted
-//! blocks are applied to what is at hand, which costs no bytes but theirs. What is expensive,
-//! sweeps and the coarse solve, is done once an iteration, for w, and its part of M r follows as r
+//! blocks are applied to what is at hand, which costs no bytes but theirs. Sweeps and the coarse
+//! solve, which are expensive, are done once an iteration, for w, and its part of M r follows as r
 //! does.
 
 use std::ops::Range;

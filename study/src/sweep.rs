@@ -31,7 +31,8 @@ use crate::warm_up::warmed_up;
 /// Changes when what is in the file of a point means something else.
 const FORMAT: u32 = 2;
 
-/// What a point took; times in ns, sums over the steps. What is not known is absent, not 0.
+/// What a point took; times in ns, sums over the steps. Values that are not known are absent, not
+/// 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Steps.
@@ -145,7 +146,7 @@ pub struct Results {
     pub damaged: usize,
 }
 
-/// Why a sweep ended early. What is done stays done.
+/// Why a sweep ended early. Points that are done stay done.
 #[derive(Debug, Error)]
 pub enum SweepError {
     /// The plan makes no sense.

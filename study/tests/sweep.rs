@@ -444,7 +444,7 @@ fn broken_records_are_refused_with_the_reason() {
             "{less}: {cut:?}"
         );
     }
-    // What is behind it may be shorter than the head of a piece, or no piece, or another record.
+    // The bytes behind it may be shorter than the head of a piece, or no piece, or another record.
     for more in [&b"x"[..], b"junk at the end of it", &[0; 64], &good] {
         let longer = open(&[&good, more].concat());
         assert!(

@@ -283,7 +283,7 @@ fn times_are_hardly_early() {
         };
         hits += 1;
         assert!(hit.time <= met.time * (1.0 + 1e-9), "{hit:?} {met:?}");
-        // What is left of the way is no longer than the slack.
+        // The rest of the way is no longer than the slack.
         let early = (met.time - hit.time) * met.speed / near(kind, &x, 0.0);
         worst = worst.max(early);
     }

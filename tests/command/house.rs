@@ -48,7 +48,7 @@ const TO_CLEAR: &[&str] = &["src/output", "src/scene", "src/step"];
 const UNCLEAR: [&str; 3] = ["is told", "so many", "whoever"];
 
 /// Words with which no sentence of a comment begins.
-const NO_BEGINNING: [&str; 3] = ["Of ", "The same ", "Those "];
+const NO_BEGINNING: [&str; 5] = ["Of ", "The same ", "Those ", "What is ", "Who "];
 
 /// The most columns of a line with a comment.
 const COLUMNS: usize = 100;

@@ -159,7 +159,7 @@ fn a_name_that_deceives_is_shown_as_what_it_is_wherever_it_stands() {
         text.contains("x\\n\\u{1b}[1m.toml  ") && text.contains("(not valid"),
         "{text}"
     );
-    // What is printed as a scene is that scene again.
+    // The text that is printed as a scene is that scene again.
     let check = place.weft("check small.toml");
     fs::write(place.path("again.toml"), acts_on_nothing(&check.stdout)).unwrap();
     let again = place.weft("check again.toml");

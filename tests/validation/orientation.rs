@@ -302,7 +302,7 @@ fn what_no_elements_make_right_is_told() {
         warnings.contains("`cloth0` is 0.73 to 1.00 times as stiff"),
         "{warnings}"
     );
-    // What is isotropic does not depend on a warp that is perpendicular to it.
+    // Isotropic cloth does not depend on a warp that is perpendicular to it.
     for (name, mesh) in all {
         let standing = TriMesh {
             positions: mesh

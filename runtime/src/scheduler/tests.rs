@@ -196,7 +196,7 @@ impl Network {
         for machine in &self.ranks {
             assert!(machine.may_leave(), "{}", machine.describe());
         }
-        // What is still under way carries nothing: the next scope need not see it.
+        // Messages that are still under way carry nothing: the next scope need not see it.
         for message in self.links.iter().flatten() {
             let idle = match message {
                 Message::StealRequest(_) | Message::Lifeline(_) | Message::Exhausted(..) => true,

@@ -97,7 +97,7 @@ impl Refit {
             self.cut(tree, (child + 1, triangles.div_ceil(2)), most);
             return;
         }
-        // What is below a node follows its first child.
+        // The nodes below a node follow its first child.
         let nodes = match tree.node(root) {
             Node::Inner(child) => child..child + 2 * (triangles as u32 - 1),
             Node::Leaf(_) => 0..0,

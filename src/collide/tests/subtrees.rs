@@ -212,7 +212,7 @@ fn pieces_that_are_open_have_their_vertices_whoever_measured_them() {
     check(all);
     check(0b001);
     assert_eq!(subtrees.opened(1), Some(all));
-    // What is above them is there then too.
+    // The nodes above them are there then too.
     let held = subtrees.some_volumes(1, all);
     assert_eq!(held.nodes().root(), expected.nodes().root());
 }

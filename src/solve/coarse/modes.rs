@@ -8,7 +8,7 @@
 //! Tᵢ = [ I  eₓ×qᵢ  e_y×qᵢ  e_z×qᵢ ],   qᵢ = (xᵢ − centroid) / mean distance from it
 //! ```
 //!
-//! and of them what its constraints leave, Pᵢ = Sᵢ Tᵢ. What is stiff in cloth, stretching, hardly
+//! and of them what its constraints leave, Pᵢ = Sᵢ Tᵢ. Stretching, which is stiff in cloth, hardly
 //! resists such motions, and neighbouring vertices take part in them alike: they are what local
 //! preconditioners leave over \[TJM15\]. Rotations are scaled to be of the size of translations.
 //!

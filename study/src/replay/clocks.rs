@@ -171,7 +171,7 @@ impl Clocks {
         under_way: Vec<(usize, u64)>,
         bytes: impl Fn(usize) -> u64,
     ) {
-        // What is passed on has its length before it.
+        // Blocks that are passed on have their length before them.
         self.finish_allgather(under_way, |rank| HEAD + bytes(rank));
     }
 

@@ -37,8 +37,8 @@
 //!    and the second summand is also above 2⁻⁷⁰⁰ (from F and R), more than what underflows in 2.
 //! 5. So a product above ℓ, both as computed, implies that the exact one is above |n| δ.
 //! 6. Nothing is certified unless Σz² is between 2⁻²⁰⁰ and 2²⁰⁰, and n·n below 2⁷⁰⁰: then nothing
-//!    overflows. What is not finite is not between. Queries of other sizes are multiplied by a
-//!    power of two first (see [`super::advance`]); what is lost by that is below 2⁻¹⁰⁷³.
+//!    overflows. A value that is not finite is not between. Queries of other sizes are multiplied
+//!    by a power of two first (see [`super::advance`]); what is lost by that is below 2⁻¹⁰⁷³.
 
 use super::number::{Number, Vector, dot};
 
