@@ -6,26 +6,31 @@
 //! `--quick` is the smallest cloth alone. The peers, in `benches/peers`, are built when needed into
 //! `target/peers`; one that is not there is left out, with a word on what it needs:
 //!
-//! * [parry](https://parry.rs) and [obvhs](https://docs.rs/obvhs), with the same flags as this bench;
+//! * [parry](https://parry.rs) and [obvhs](https://docs.rs/obvhs), with the same flags as this
+//!   bench;
 //! * [Embree](https://www.embree.org) and [FCL](https://github.com/flexible-collision-library/fcl):
 //!   `apt-get install g++ libembree-dev libfcl-dev libeigen3-dev`;
-//! * [Coal](https://github.com/coal-library/coal): `apt-get install g++ libeigen3-dev; python3 -m venv VENV && VENV/bin/pip install
-//!   coal`, and `COAL_PREFIX=VENV/lib/python3.VERSION/site-packages/cmeel.prefix`;
-//! * [IPC Toolkit](https://ipctk.xyz): `python3 -m venv VENV && VENV/bin/pip install numpy ipctk`, and
-//!   `IPCTK_PYTHON=VENV/bin/python`.
+//! * [Coal](https://github.com/coal-library/coal):
+//!   `apt-get install g++ libeigen3-dev; python3 -m venv VENV && VENV/bin/pip install coal`, and
+//!   `COAL_PREFIX=VENV/lib/python3.VERSION/site-packages/cmeel.prefix`;
+//! * [IPC Toolkit](https://ipctk.xyz): `python3 -m venv VENV && VENV/bin/pip install numpy ipctk`,
+//!   and `IPCTK_PYTHON=VENV/bin/python`.
 //!
 //! | stage | cloth | what is timed, ours and theirs |
 //! |---|---|---|
-//! | refit | crumpled | from positions to volumes of all nodes: 18 planes around vertices that rest; boxes around triangles |
-//! | refit-moving | crumpled, moving | the same, 18 planes around each vertex's motion; boxes around triangles at rest |
-//! | pairs | crumpled | from volumes to all pairs of triangles whose volumes meet; no culling |
+//! | refit | crumpled | positions to volumes of nodes: 18 planes around vertices; boxes |
+//! | refit-moving | crumpled, moving | the same, 18 planes around each motion; boxes at rest |
+//! | pairs | crumpled | volumes to pairs of triangles whose volumes meet; no culling |
 //! | near-pairs-all | crumpled | the same, of volumes larger by half of `h`, a quarter of a cell |
 //! | near-pairs | crumpled | the same, ours with culling and what that asks of positions |
-//! | candidates | crumpled, moving | from positions to all unique pairs of features whose swept volumes meet; no culling |
-//! | contacts | crumpled | from positions to all pairs of features closer than `h`; ours with culling |
-//! | queries | crumpled, moving | continuous collision detection of all these pairs, by theirs with `additive` and `tight` |
-//! | queries-jitter | crumpled, jittered | the same where each vertex goes elsewhere, by a quarter of a cell: theirs stop looking behind the first impact, ours answer each query |
-//! | ball-pairs | draped | from volumes to all pairs of a cloth's and a ball's triangles whose volumes meet |
+//! | candidates | crumpled, moving | positions to unique pairs of features; no culling |
+//! | contacts | crumpled | positions to pairs of features closer than `h`; ours culled |
+//! | queries | crumpled, moving | continuous collision detection of all these pairs |
+//! | queries-jitter | crumpled, jittered | the same with vertices moved by a quarter of a cell |
+//! | ball-pairs | draped | volumes to pairs of triangles of cloth and ball |
+//!
+//! Their queries are run with `additive` and `tight`. With jitter theirs stop looking behind
+//! the first impact, and ours answer each query.
 //!
 //! Counts are compared too, and the bench fails if they differ: boxes in our trees must meet as
 //! often as in theirs; volumes of 18 planes where boxes meet and the volumes do, or nearly so;
@@ -372,7 +377,7 @@ impl Scene {
         let mut ours = Vec::new();
         candidates::feature_pairs(&snapshot, |kind, a, b| ours.push((kind, a, b)));
         ours.sort_unstable();
-        // Of theirs and of ours those whose volumes meet, rounded as little as here.
+        // Counts of those pairs, theirs and ours, whose volumes meet, rounded as little as here.
         let around = |vertices: &[u32]| {
             let x = &self.crumpled.x;
             let ends = vertices.iter().map(|&v| v as usize);

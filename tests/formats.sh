@@ -3,7 +3,8 @@
 # vertex: usd-core, pyvista (VTK) and trimesh.
 #
 #   tests/formats.sh            all of it, some seconds beside downloads
-#   tests/formats.sh --blender  has Blender itself import USD and OBJ and play the point caches, too: 400 MB are downloaded
+#   tests/formats.sh --blender  has Blender itself import USD and OBJ and play the point caches,
+#                               too: 400 MB are downloaded
 #
 # Needs Python with venv; as root on Debian it installs that. Packages lie in target/formats.
 set -euo pipefail

@@ -2,8 +2,8 @@
 //! people, as text and as one page to look at in a browser.
 //!
 //! In: directories that `weft run --out` wrote ([`Run::read`]); with a trace they tell most. Out:
-//! [`Report::text`] and
-//! [`Report::write_page`]. In between, a [`Digest`] holds what was counted, and [`Findings`] what stands out.
+//! [`Report::text`] and [`Report::write_page`]. In between, a [`Digest`] holds what was counted,
+//! and [`Findings`] what stands out.
 //!
 //! Not here: running anything, and the tables that are printed at the end of a run.
 
@@ -52,7 +52,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Looks at runs; of several, all is told side by side.
+    /// Looks at runs; several are set side by side.
     #[must_use]
     pub fn new(runs: Vec<Run>) -> Self {
         let look = |run: Run| {

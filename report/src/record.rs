@@ -46,7 +46,7 @@ pub struct Record {
     pub sharing: Option<Sharing>,
     /// What came of it.
     pub result: Option<Outcome>,
-    /// What is known of the trace.
+    /// The summary of the trace.
     pub trace: Option<TraceRecord>,
     /// The step that it went on from: what is measured is of the time since.
     #[serde(default)]
@@ -265,10 +265,10 @@ pub struct Rank {
     /// Requests sent.
     #[serde(default)]
     pub steal_requests: u64,
-    /// Of them, those that brought work.
+    /// Requests that brought work.
     #[serde(default)]
     pub steals: u64,
-    /// Of them, those that brought nothing.
+    /// Requests that brought nothing.
     #[serde(default)]
     pub refused: u64,
     /// Tasks that came from other ranks.
@@ -293,7 +293,7 @@ pub struct Outcome {
     pub steps: u64,
 }
 
-/// What is known of a trace.
+/// The summary of a trace.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct TraceRecord {
     /// How far clocks of two ranks may be apart in s.

@@ -257,7 +257,7 @@ pub(crate) fn comparison(runs: &[(&Run, &Digest)]) -> Vec<(&'static str, Vec<Str
     rows
 }
 
-/// The same as a table.
+/// The comparison of several runs as a table.
 pub(crate) fn side_by_side(runs: &[(&Run, &Digest)]) -> String {
     let rows = comparison(runs);
     let names: Vec<&str> = runs

@@ -87,7 +87,7 @@ pub(crate) fn up_of(path: &Path, placement: &Placement) -> Up {
     placement.up.unwrap_or(of_format)
 }
 
-/// The texture coordinates of a grid of so many vertices: from 0 to 1 along both sides.
+/// The texture coordinates of a grid of this many vertices: from 0 to 1 along both sides.
 fn texture_of_grid(vertices: [usize; 2], grid: &FileMesh) -> Texture {
     let [nx, ny] = vertices.map(|count| count.max(2));
     #[expect(clippy::cast_precision_loss, reason = "at most MAX_VERTICES")]

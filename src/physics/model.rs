@@ -68,9 +68,9 @@ pub struct ClothModel {
     materials: Vec<Material>,
     /// The pressure in each cloth in Pa.
     pressures: Vec<f64>,
-    /// Of each cloth what [`ClothModel::bending`] is.
+    /// The elements by which each cloth bends, see [`ClothModel::bending`].
     bendings: Vec<BendingInfo>,
-    /// Of each cloth what [`ClothModel::added_stretch`] is.
+    /// The stretch that bending springs add to each cloth, see [`ClothModel::added_stretch`].
     added_stretches: Vec<f64>,
     cloth_of_vertex: Vec<u32>,
     cloth_of_triangle: Vec<u32>,
@@ -194,7 +194,7 @@ impl ClothModel {
         Ok(())
     }
 
-    /// The same model with vertex `v` renamed `new[v]`, triangles and hinges in the order of their
+    /// The model with vertex `v` renamed `new[v]`, triangles and hinges in the order of their
     /// lowest vertex, so that what a patch needs lies together.
     #[must_use]
     pub fn renumbered(&self, new: &[u32]) -> Self {
@@ -352,7 +352,8 @@ impl ClothModel {
         self.material_of(triangle).drag
     }
 
-    /// Of each cloth its in-plane moduli, and how its stretching and shearing are damped, in s.
+    /// The in-plane moduli of each cloth, and the times in s by which its stretching and shearing
+    /// are damped.
     pub(crate) fn laws(&self) -> impl Iterator<Item = (Moduli, [f64; 2])> {
         self.materials.iter().map(|material| {
             let [stretch, shear, _] = material.damping;
@@ -365,7 +366,8 @@ impl ClothModel {
         &self.cloth_of_triangle
     }
 
-    /// Of each vertex the stiffness-proportional damping of its cloth's bending, in s.
+    /// The stiffness-proportional damping, in s, of the bending of the cloth that a vertex belongs
+    /// to.
     pub(crate) fn bending_damping(&self, vertex: usize) -> f64 {
         self.materials[self.cloth_of_vertex[vertex] as usize].damping[2]
     }

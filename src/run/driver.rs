@@ -51,7 +51,7 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
         Err(error) => {
             record.fail(error.exit_code(), error.to_string());
             record.history = None;
-            // What failed first is told.
+            // The first failure is reported.
             drop(record.write(&start.directory));
             Err(error)
         }
@@ -277,7 +277,7 @@ fn rank_loop(
                         keep_after_failure(&simulation, whole, writer.as_ref(), comm)
                     });
                     match kept {
-                        // What failed first is told, unless what was before cannot be kept.
+                        // The first failure is reported, unless what was before cannot be kept.
                         Err(failed) if !failed.is_echo() => return Err(failed),
                         _ => {}
                     }

@@ -1,8 +1,8 @@
 //! The report as a page: one file with everything in it, that works from a disk, in any browser of
 //! today.
 //!
-//! What can be said without a script is said in HTML: what stands out, tables, bars. What is to be
-//! zoomed, turned or pointed at is drawn by `page.js` from arrays in the page.
+//! What can be said without a script is said in HTML: what stands out, tables, bars. Everything to
+//! be zoomed, turned or pointed at is drawn by `page.js` from arrays in the page.
 
 mod data;
 mod pack;

@@ -238,8 +238,8 @@ impl Hits {
         }
     }
 
-    /// Notes a hit, unless volumes around the displacements are apart: those are the same whoever
-    /// came by the pair, and which pairs a search comes by depends on who else tests what.
+    /// Notes a hit, unless volumes around the displacements are apart: those are the same whichever
+    /// rank came by the pair, and which pairs a search comes by depends on who else tests what.
     #[cold]
     fn note(&mut self, step: &Truncate<'_>, meeting: Meeting) {
         if step.may_meet(&meeting) && !step.is_suspended(&meeting) {

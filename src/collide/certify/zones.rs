@@ -6,9 +6,9 @@
 //! map x + t u has a determinant of 1 + t² ω², so nothing within a zone crosses. Displacements are
 //! linear, as the proof of certification wants them.
 //!
-//! A zone with a body takes its motion. One with vertices that pins hold takes the rigid motion that
-//! fits theirs, if all of them keep to it within the gap that is certified; they themselves go where
-//! their pins say.
+//! A zone with a body takes its motion. One with vertices that pins hold takes the rigid motion
+//! that fits theirs, if all of them keep to it within the gap that is certified; they themselves go
+//! where their pins say.
 //!
 //! * \[BFA02\] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction for
 //!   cloth animation.

@@ -345,7 +345,7 @@ fn a_velocity_that_all_have_in_common_changes_nothing() {
     let run = |drift| {
         let world = world(&stopped_layers(drift));
         let mut comm = Solo::new();
-        let mut simulation = Simulation::new(&world, &mut comm, &ScopeOptions::default()).unwrap();
+        let mut simulation = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
         let mut all = Certified::default();
         for _ in 0..2 {
             all.add(&simulation.advance(&mut comm).unwrap().certified);
