@@ -223,8 +223,8 @@ impl Impulses {
         self.contacts.extend_from_slice(exerted);
     }
 
-    /// Adds to the impulses on owned vertices, in N s, what contacts exerted in the substep: bodies,
-    /// layers of cloth, and certification by these changes of velocities, of all vertices.
+    /// Adds to the impulses on owned vertices, in N s, the impulses of contacts in the substep: of
+    /// bodies, of layers of cloth, and of certification, which made these changes of velocities.
     pub(crate) fn add_contacts(&self, at: Context<'_>, cuts: &[Cut], sums: &mut [DVec3]) {
         for (sum, impulse) in sums.iter_mut().zip(&self.contacts) {
             *sum += *impulse;

@@ -29,7 +29,7 @@ pub enum WorldError {
     Pressure {
         /// The cloth's name.
         cloth: String,
-        /// What is wrong with its mesh.
+        /// The faults of its mesh.
         source: MeshError,
     },
     /// A pin holds nothing.
