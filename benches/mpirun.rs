@@ -4,8 +4,8 @@
 //! Sample run:
 //!   cargo bench --features mpi --bench mpirun [-- SCENE...]
 //!
-//! A scene is run in a few stretches, each from the checkpoint at the end of the last. Of each
-//! stretch the teams take turns, with all outputs, and the best turn of each counts: on shared
+//! A scene is run in a few stretches, each from the checkpoint at the end of the last. The teams
+//! take turns in each stretch, with all outputs, and the best turn of each counts: on shared
 //! machines a core may be slow for minutes, and where ranks wait for each other in every iteration
 //! of the solve, either core's bad moments are everybody's. The table has the sums over all
 //! stretches, of the loop as a whole and of its phases, the slowest rank's each. Two runs of one

@@ -6,24 +6,31 @@
 //! `--quick` is the smallest cloth alone. The peers, in `benches/peers`, are built when needed into
 //! `target/peers`; one that is not there is left out, with a word on what it needs:
 //!
-//! * [parry](https://parry.rs) and [obvhs](https://docs.rs/obvhs), with the same flags as this bench;
+//! * [parry](https://parry.rs) and [obvhs](https://docs.rs/obvhs), with the same flags as this
+//!   bench;
 //! * [Embree](https://www.embree.org) and [FCL](https://github.com/flexible-collision-library/fcl):
 //!   `apt-get install g++ libembree-dev libfcl-dev libeigen3-dev`;
-//! * [Coal](https://github.com/coal-library/coal): `apt-get install g++ libeigen3-dev; python3 -m venv VENV && VENV/bin/pip install
-//!   coal`, and `COAL_PREFIX=VENV/lib/python3.VERSION/site-packages/cmeel.prefix`;
-//! * [IPC Toolkit](https://ipctk.xyz): `python3 -m venv VENV && VENV/bin/pip install numpy ipctk`, and
-//!   `IPCTK_PYTHON=VENV/bin/python`.
+//! * [Coal](https://github.com/coal-library/coal):
+//!   `apt-get install g++ libeigen3-dev; python3 -m venv VENV && VENV/bin/pip install coal`, and
+//!   `COAL_PREFIX=VENV/lib/python3.VERSION/site-packages/cmeel.prefix`;
+//! * [IPC Toolkit](https://ipctk.xyz): `python3 -m venv VENV && VENV/bin/pip install numpy ipctk`,
+//!   and `IPCTK_PYTHON=VENV/bin/python`.
 //!
 //! | stage | cloth | what is timed, ours and theirs |
 //! |---|---|---|
-//! | refit | crumpled | from positions to volumes of all nodes: 18 planes around vertices that rest; boxes around triangles |
-//! | refit-moving | crumpled, moving | the same, 18 planes around each vertex's motion; boxes around triangles at rest |
-//! | pairs | crumpled | from volumes to all pairs of triangles whose volumes meet; no culling |
+//! | refit | crumpled | positions to volumes of nodes: 18 planes around vertices; boxes |
+//! | refit-moving | crumpled, moving | the same, 18 planes around each motion; boxes at rest |
+//! | pairs | crumpled | volumes to pairs of triangles whose volumes meet; no culling |
 //! | near-pairs-all | crumpled | the same, of volumes larger by half of `h`, a quarter of a cell |
 //! | near-pairs | crumpled | the same, ours with culling and what that asks of positions |
-//! | candidates | crumpled, moving | from positions to all unique pairs of features whose swept volumes meet; no culling |
-//! | contacts | crumpled | from positions to all pairs of features closer than `h`; ours with culling |
-//! | ball-pairs | draped | from volumes to all pairs of a cloth's and a ball's triangles whose volumes meet |
+//! | candidates | crumpled, moving | positions to unique pairs of features; no culling |
+//! | contacts | crumpled | positions to pairs of features closer than `h`; ours culled |
+//! | queries | crumpled, moving | continuous collision detection of all these pairs |
+//! | queries-jitter | crumpled, jittered | the same with vertices moved by a quarter of a cell |
+//! | ball-pairs | draped | volumes to pairs of triangles of cloth and ball |
+//!
+//! Their queries are run with `additive` and `tight`. With jitter theirs stop looking behind
+//! the first impact, and ours answer each query.
 //!
 //! Counts are compared too, and the bench fails if they differ: boxes in our trees must meet as
 //! often as in theirs; volumes of 18 planes where boxes meet and the volumes do, or nearly so;
@@ -31,6 +38,7 @@
 //! (of cloths up to 100 000 vertices).
 
 use std::collections::BTreeMap;
+use std::f64::consts::TAU;
 use std::ffi::OsString;
 use std::fs;
 use std::hint::black_box;
@@ -43,6 +51,7 @@ use glam::DVec3;
 use weft_io::Show as _;
 use weftwork::collide::bodies::BodySurface;
 use weftwork::collide::candidates::{self, Tree};
+use weftwork::collide::ccd::{EdgeEdge, Motion, Separation, VertexFace, edge_edges, vertex_faces};
 use weftwork::collide::contact::PairKind;
 use weftwork::collide::{
     BodyMotion, Bvh, ClothSurface, Collider, Contact, Distances, Geometry, Kdop, Kdop18, Snapshot,
@@ -71,6 +80,8 @@ const CHECKED: usize = 400;
 const THICKNESS: f64 = 0.25;
 /// The lines of a step's grid are no farther apart than two thirds of this, in m, on cloth of 2 m.
 const GRID: f64 = 1.5e-4;
+/// How far jittered vertices go in a step, as a share of a cell.
+const JITTER: f64 = 0.25;
 /// Vertices along a side of a patch, about, and the fewest patches along a side of the cloth.
 const PATCH: usize = 32;
 const PATCHES: usize = 6;
@@ -87,6 +98,8 @@ struct Scene {
     still: Vec<DVec3>,
     motion: Vec<DVec3>,
     h: f64,
+    /// The motion of vertices that each go elsewhere.
+    jitter: Vec<DVec3>,
     /// Contacts within the thickness, and of volumes that touch.
     near: Distances,
     touching: Distances,
@@ -112,6 +125,7 @@ impl Scene {
             side,
             still: vec![DVec3::ZERO; crumpled.x.len()],
             motion: motion.map(|(x, end)| end - x).collect(),
+            jitter: jitter(crumpled.x.len(), JITTER * crumpled.cell),
             h,
             near: Distances::alike(h, 0.0, 0),
             touching: Distances::alike(0.0, 0.0, 1),
@@ -160,7 +174,38 @@ impl Scene {
         Snapshot::new(&geometry, volumes, &self.draped.x, &self.still, 0.0, 1.0)
     }
 
-    /// For the peers: positions, triangles and edges.
+    /// All pairs of features of the crumpled cloth whose volumes meet while it moves.
+    fn feature_pairs(&self, volumes: &mut Volumes, motion: &[DVec3]) -> Vec<(PairKind, u32, u32)> {
+        let mut found = Vec::new();
+        let snapshot = self.crumpled(&self.surface, volumes, (motion, &self.touching));
+        candidates::feature_pairs(&snapshot, |kind, a, b| found.push((kind, a, b)));
+        found
+    }
+
+    /// The queries of these pairs.
+    fn queries(&self, motion: &[DVec3]) -> (Vec<VertexFace>, Vec<EdgeEdge>) {
+        let at = |v: u32| {
+            let start = self.crumpled.x[v as usize];
+            let end = start + motion[v as usize];
+            Motion { start, end }
+        };
+        let features = self.surface.surface();
+        let (mut faces, mut edges) = (Vec::new(), Vec::new());
+        for (kind, a, b) in self.feature_pairs(&mut Volumes::default(), motion) {
+            if kind == PairKind::VertexFace {
+                faces.push(VertexFace {
+                    vertex: at(a),
+                    face: features.triangles()[b as usize].map(at),
+                });
+            } else {
+                let [first, second] = [a, b].map(|e| features.edges()[e as usize].map(at));
+                edges.push(EdgeEdge { first, second });
+            }
+        }
+        (faces, edges)
+    }
+
+    /// For the peers: positions, triangles, edges and pairs of features.
     fn write(&self, to: &Path) -> io::Result<()> {
         let points = |name: &str, x: &[DVec3]| {
             let bytes = x.iter().flat_map(|p| p.to_array());
@@ -173,6 +218,19 @@ impl Scene {
         };
         points("crumpled.x", &self.crumpled.x)?;
         points("crumpled.end", &self.crumpled.end)?;
+        let ends = self.crumpled.x.iter().zip(&self.jitter);
+        let ends: Vec<DVec3> = ends.map(|(x, by)| *x + *by).collect();
+        points("jittered.end", &ends)?;
+        for (name, motion) in [
+            ("crumpled.pairs", &self.motion),
+            ("jittered.pairs", &self.jitter),
+        ] {
+            let pairs = self.feature_pairs(&mut Volumes::default(), motion);
+            let mut all = pairs
+                .iter()
+                .flat_map(|&(kind, a, b)| [u32::from(kind != PairKind::VertexFace), a, b]);
+            numbers(name, &mut all)?;
+        }
         points("draped.x", &self.draped.x)?;
         points("ball.x", &self.ball.positions)?;
         let triangles = self.crumpled.rest.triangles.as_flattened();
@@ -231,6 +289,19 @@ impl Scene {
             candidates::feature_pairs(&snapshot, |kind, a, b| found.push((kind, a, b)));
         });
         note("candidates", time, found.len() as u64);
+
+        for (name, motion) in [("queries", &self.motion), ("queries-jitter", &self.jitter)] {
+            let (faces, edges) = self.queries(motion);
+            let mut hits = 0;
+            let time = settled(runs, || {
+                let faces = vertex_faces(&faces, Separation::ZERO).expect("finite motions");
+                let edges = edge_edges(&edges, Separation::ZERO).expect("finite motions");
+                hits = faces.len() + edges.len();
+            });
+            let all = faces.len() + edges.len();
+            note(name, time, all as u64);
+            note(&format!("{name}-hits"), time, hits as u64);
+        }
 
         let mut close = Vec::new();
         let time = settled(runs, || {
@@ -306,7 +377,7 @@ impl Scene {
         let mut ours = Vec::new();
         candidates::feature_pairs(&snapshot, |kind, a, b| ours.push((kind, a, b)));
         ours.sort_unstable();
-        // Of theirs and of ours those whose volumes meet, rounded as little as here.
+        // Counts of those pairs, theirs and ours, whose volumes meet, rounded as little as here.
         let around = |vertices: &[u32]| {
             let x = &self.crumpled.x;
             let ends = vertices.iter().map(|&v| v as usize);
@@ -347,6 +418,20 @@ impl Scene {
         }
         wrong
     }
+}
+
+/// Motions of this length (m) in all directions.
+fn jitter(count: usize, length: f64) -> Vec<DVec3> {
+    // A low-discrepancy sequence: directions by the golden ratio and its like.
+    let part = |k: usize, step: f64| (k as f64 * step).fract();
+    (0..count)
+        .map(|k| {
+            let height = 2.0 * part(k, 0.754_877_666_246_693) - 1.0;
+            let (sine, cosine) = (TAU * part(k, 0.569_840_290_998_053)).sin_cos();
+            let across = (1.0 - height * height).sqrt();
+            DVec3::new(across * cosine, across * sine, height) * length
+        })
+        .collect()
 }
 
 /// The tree over all triangles of a mesh, by their centres at `rest`.
@@ -538,13 +623,15 @@ impl Peer {
 
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
 fn print(side: usize, figures: &Figures) {
-    const STAGES: [&str; 8] = [
+    const STAGES: [&str; 10] = [
         "refit",
         "refit-moving",
         "pairs",
         "near-pairs-all",
         "near-pairs",
         "candidates",
+        "queries",
+        "queries-jitter",
         "contacts",
         "ball-pairs",
     ];

@@ -158,7 +158,7 @@ fn ours(world: &World, ranks: usize) -> Ours {
         .expect("a rank")
 }
 
-/// The rate of STREAM's triad on so many bytes, shared by so many ranks, in bytes a second.
+/// The rate of STREAM's triad on this many bytes, shared by this many ranks, in bytes a second.
 fn triad(bytes: usize, ranks: usize) -> f64 {
     let len = bytes / ranks / 24;
     let times = threads::launch(ranks, |comm| {

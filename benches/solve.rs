@@ -151,7 +151,7 @@ impl Sheet {
     }
 }
 
-/// Pairs of vertices so many columns and rows apart, by row.
+/// Pairs of vertices this many columns and rows apart, by row.
 fn pairs<const N: usize>(side: u32, steps: impl Fn(u32) -> [(i32, u32); N]) -> Vec<(u32, u32)> {
     let mut pairs = Vec::new();
     for v in 0..side * side {

@@ -58,13 +58,13 @@ type State = (Vec<DVec3>, Vec<DVec3>);
 struct Taken {
     phases: [Duration; PHASES.len()],
     whole: Duration,
-    /// Of the scopes in which collisions are found, the time that workers were not in tasks.
+    /// The time that workers were not in tasks, in the scopes in which collisions are found.
     between: Duration,
     iterations: u32,
     contacts: u64,
 }
 
-/// Steps from a state, on so many ranks of so many workers.
+/// Steps from a state, on this many ranks of this many workers.
 fn steps(
     world: &World,
     (ranks, workers): (usize, usize),
@@ -120,9 +120,9 @@ fn read(numbers: &[f64]) {
     black_box(lanes);
 }
 
-/// Time to read `bytes` again and again, on so many cores; one reading. They wait for each other so
-/// often in each and have a part each, or never do and have as many bytes each, so that what fits
-/// into a core's cache is of no matter.
+/// Time to read `bytes` again and again, on this many cores; one reading. They wait for each other
+/// so often in each and have a part each, or never do and have as many bytes each, so that what
+/// fits into a core's cache is of no matter.
 fn reading(bytes: usize, cores: usize, waits: usize) -> Duration {
     let parts = waits.max(1);
     let shares = if waits == 0 { 1 } else { cores };

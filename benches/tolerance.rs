@@ -7,10 +7,12 @@
 //! motion. Tolerances are of the *true* residual, the Euclidean one, as a share of that of zero;
 //! this bench computes it from what each solver answers, and fails if it is larger.
 //!
-//! * to 1e-6 with every preconditioner there is here, beside [faer](https://docs.rs/faer)'s sparse Cholesky, whose exactness then
-//!   is too much of a good thing: built when needed into `target/peers`, which wants the network once;
-//! * to 1e-2, which is practice for cloth, beside conjugate gradients of PETSc with each of its preconditioners that works
-//!   (`benches/peers/petsc_tolerance.py`); `benches/petsc.rs` says what it needs, and what `PETSC_PYTHON` and `PETSC_PRELOAD` are for.
+//! * to 1e-6 with every preconditioner there is here, beside [faer](https://docs.rs/faer)'s sparse
+//!   Cholesky, whose exactness then is too much of a good thing: built when needed into
+//!   `target/peers`, which wants the network once;
+//! * to 1e-2, which is practice for cloth, beside conjugate gradients of PETSc with each of its
+//!   preconditioners that works (`benches/peers/petsc_tolerance.py`); `benches/petsc.rs` says what
+//!   it needs, and what `PETSC_PYTHON` and `PETSC_PRELOAD` are for.
 //!
 //! A peer that is not there is left out, with a word on what it needs. All have their turns one
 //! after the other, several times, and the best counts; of the ways of one library those that were
@@ -55,7 +57,7 @@ const TIGHT: f64 = 1e-6;
 const LOOSE: f64 = 1e-2;
 /// How often each has its turn; the best counts.
 const ROUNDS: usize = 3;
-/// What takes so many times as long as the best of its library has no further turn.
+/// A way that takes this many times as long as the best of its library has no further turn.
 const FAR_BEHIND: f64 = 1.5;
 
 /// One way to solve, and the best of its turns; times in ms.
@@ -233,7 +235,7 @@ fn milliseconds<R>(runs: u32, run: impl FnMut() -> R) -> f64 {
     1e3 * timing::best(runs, run).as_secs_f64()
 }
 
-/// faer's program, built if it is not there, or why it is not.
+/// Finds the program of faer, and builds it if it is not there; or says why there is none.
 fn build_faer() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = root.join("target/peers");

@@ -3,7 +3,7 @@
 //! Sample run:
 //!   cargo bench --bench trace
 //!
-//! Steps that follow each other do nearly the same work. Of eight, the first and last are bare; the
+//! Steps that follow each other do nearly the same work. The first and last of eight are bare; the
 //! second and seventh time waits for other ranks, as `weft run` always does; the third and sixth
 //! are recorded as with `--trace` on top of that; the fourth and fifth are heard instead by a
 //! subscriber of the crate `tracing` that keeps all events with their fields. The table has the
@@ -167,7 +167,7 @@ fn median(values: impl Iterator<Item = f64>) -> [f64; 2] {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
     let count = values.len();
-    // Of a normal distribution quartiles are 1.35 deviations apart, and a median is off by 1.25 of
+    // Quartiles of a normal distribution are 1.35 deviations apart, and a median is off by 1.25 of
     // them over the root of the count.
     let apart = values[count * 3 / 4] - values[count / 4];
     [

@@ -19,7 +19,7 @@ use weft_io::Show as _;
 /// The executable of this process on Linux. It can also be opened after the file was replaced, as
 /// by a new build.
 const RUNNING: &str = "/proc/self/exe";
-/// The file is read in pieces of so many bytes.
+/// The file is read in pieces of this many bytes.
 const PIECE: usize = 1 << 16;
 /// The number of digits of a digest or a commit that are shown.
 const SHOWN: usize = 16;

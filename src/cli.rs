@@ -224,7 +224,7 @@ pub(crate) struct StudyArguments {
     /// "mpirun -n {}".
     #[arg(long, requires = "real", value_name = "COMMAND")]
     pub(crate) launch: Option<String>,
-    /// Replays so many copies of the record side by side, a power of two: a larger cloth than was
+    /// Replays this many copies of the record side by side, a power of two: a larger cloth than was
     /// simulated.
     #[arg(long, default_value_t = 1)]
     pub(crate) copies: u32,
@@ -267,7 +267,7 @@ pub(crate) struct CertifyArguments {
     /// Workers per rank.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: u16,
-    /// Takes so many steps instead of running to the scene's end.
+    /// Takes this many steps instead of running to the scene's end.
     #[arg(long, conflicts_with = "until")]
     pub(crate) steps: Option<u64>,
     /// Runs to this time instead of the scene's end, in seconds or with a unit, as in "1/480 s".
@@ -393,7 +393,7 @@ pub(crate) struct RunArguments {
     /// The network between ranks in virtual time [default: gigabit].
     #[arg(long, value_enum)]
     pub(crate) network: Option<NetworkChoice>,
-    /// Takes so many steps, counted from time 0, instead of running to the scene's end.
+    /// Takes this many steps, counted from time 0, instead of running to the scene's end.
     #[arg(long, conflicts_with = "until")]
     pub(crate) steps: Option<u64>,
     /// Runs to this time instead of the scene's end, in seconds or with a unit, as in "1/480 s".
@@ -403,14 +403,14 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
     /// Goes on from the newest checkpoint in the output directory, or from this one; with =auto it
-    /// starts if there is none to go on from. (A file of that name is ./auto.)
+    /// starts if there is none to go on from. A file of that name is ./auto.
     #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, require_equals = true)]
     pub(crate) resume: Option<Option<PathBuf>>,
     /// Replaces the run that is in the output directory: removes the files that it lists as its
     /// own, and no others. Without this, a directory with a run is refused.
     #[arg(long, conflicts_with = "resume")]
     pub(crate) overwrite: bool,
-    /// Stops before so many hours are over, or a time with a unit such as "90 min", with a
+    /// Stops before this many hours are over, or a time with a unit such as "90 min", with a
     /// checkpoint; as SIGTERM, SIGHUP, SIGUSR1 and Ctrl-C do soon.
     #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
     pub(crate) max_hours: Option<Duration>,
@@ -481,12 +481,12 @@ pub(crate) enum AuditChoice {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum NetworkChoice {
-    /// 7 us, 250 MB/s: a cluster of 2006.
+    /// A cluster of 2006: 7 us, 250 MB/s.
     #[value(name = "myrinet-2000")]
     Myrinet2000,
-    /// 35 us, 125 MB/s.
+    /// Gigabit Ethernet: 35 us, 125 MB/s.
     Gigabit,
-    /// 1 us, 25 GB/s.
+    /// InfiniBand HDR: 1 us, 25 GB/s.
     HdrInfiniband,
 }
 

@@ -64,7 +64,7 @@ impl Failure {
 fn main() -> ExitCode {
     let began = Instant::now();
     let launcher = Launcher::detect();
-    // Of several processes, one speaks.
+    // One of several processes speaks.
     let speaks = launcher.as_ref().is_none_or(Launcher::is_first);
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -238,7 +238,7 @@ fn refuse(failure: Failure, _launcher: Option<&Launcher>) -> Failure {
     failure
 }
 
-/// A build without MPI must not start as so many runs of one rank each.
+/// A build without MPI must not start as this many runs of one rank each.
 #[cfg(not(feature = "mpi"))]
 fn run_under_mpi(
     _arguments: &RunArguments,
@@ -282,7 +282,7 @@ fn prepare(arguments: &RunArguments) -> Result<Scene, Failure> {
     Ok(scene)
 }
 
-/// The time in s that a run is to end at, as the option says it, with steps of so many s.
+/// The time in s that a run is to end at, as the option says it, with steps of this many s.
 fn ending(end: f64, step: f64) -> Result<f64, Failure> {
     let message = if !(end.is_finite() && end > 0.0) {
         format!("--until {end}: wants a time in seconds, above zero")
@@ -449,8 +449,8 @@ fn tell_usage(mut error: clap::Error) {
     tell("", text.trim_end());
 }
 
-/// The words of the command line, program first, for the record of a run. What is no UTF-8 is lost:
-/// JSON is text.
+/// The words of the command line, program first, for the record of a run. Bytes that are no UTF-8
+/// are lost: JSON is text.
 fn command_line() -> Vec<String> {
     let words = std::env::args_os();
     words

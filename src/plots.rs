@@ -24,7 +24,7 @@ use crate::Failure;
 pub(crate) struct Plots(BTreeMap<String, String>);
 
 impl Plots {
-    /// Those that the study in a directory says it has written; none if it does not say.
+    /// The plots that the study in a directory says it has written; none if it does not say.
     pub(crate) fn of(out: &Path) -> Self {
         #[derive(Deserialize)]
         struct Study {

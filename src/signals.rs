@@ -36,7 +36,7 @@ fn is_ignored(signal: i32) -> bool {
     ignores(&status, signal)
 }
 
-/// The same of a process with this status.
+/// Whether a process with this status ignores a signal.
 fn ignores(status: &str, signal: i32) -> bool {
     let mut lines = status.lines();
     let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));

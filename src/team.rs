@@ -4,7 +4,7 @@
 //! threads; assembly, solve and corrections are loops in which every row does about the same. Here
 //! a loop is cut into as many shares as there are threads, each a run of patches. What a share
 //! writes is its own, and whatever is added up is added per patch or per row, in the same order
-//! whoever does it: the number of threads shows in no bit.
+//! whichever thread does it: the number of threads shows in no bit.
 //!
 //! Threads stay awake between loops, for waking them takes as long as a short loop; but not where
 //! all teams of the process that are at work have more threads than there are cores: who looks for
@@ -56,7 +56,7 @@ struct Pool {
 }
 
 impl Team {
-    /// A team of so many threads, the caller's among them.
+    /// A team of this many threads, the caller's among them.
     ///
     /// # Errors
     /// The system does not give that many threads.
@@ -127,7 +127,7 @@ impl Team {
         work()
     }
 
-    /// Cuts so many elements into as many shares as there are threads; fewer if there are few
+    /// Cuts this many elements into as many shares as there are threads; fewer if there are few
     /// elements.
     #[must_use]
     pub fn cut_even(&self, elements: usize) -> Shares {
@@ -212,7 +212,7 @@ fn is_crowded() -> bool {
     AT_WORK.load(Ordering::Relaxed) > cores
 }
 
-/// Waits for the last of so many threads, if it ends soon: sooner than the system would wake this
+/// Waits for the last of this many threads, if it ends soon: sooner than the system would wake this
 /// one.
 fn spin_until_none(open: &AtomicUsize) {
     for _ in 0..SPINS {
@@ -277,7 +277,7 @@ impl ThreadProvider for Team {
     }
 }
 
-/// A guard: so many threads are at work until it is dropped.
+/// A guard: this many threads are at work until it is dropped.
 struct AtWork(usize);
 
 impl AtWork {

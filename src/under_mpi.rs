@@ -70,7 +70,7 @@ pub(crate) fn run_scene(
         mpi.set_idle(idle);
     }
     if mpi.idle() == Idle::SLEEP {
-        // Of other ranks of its node a process does not see the threads.
+        // A process does not see the threads of other ranks of its node.
         weftwork::team::share_cores();
     }
 
@@ -257,7 +257,7 @@ fn given(arguments: &RunArguments) -> Vec<Given> {
         Given::option("--victims", victims.as_ref()),
         Given::option("--seed", seed.as_ref()),
     ];
-    // Of those for one key the last one counts.
+    // The last one for a key counts.
     let last: BTreeMap<&str, &str> = overrides
         .iter()
         .map(|(key, value)| (&key[..], &value[..]))

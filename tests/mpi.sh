@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Everything that needs a real mpirun: the driver's conformance, thread groups, ranks that fail, and the
-# command on several ranks. On Debian as root it installs what it lacks. Every mpirun has a time limit.
+# Everything that needs a real mpirun: the driver's conformance, thread groups, ranks that fail, and
+# the command on several ranks. On Debian as root it installs what it lacks. Every mpirun has a time
+# limit.
 #
 #   tests/mpi.sh            all of it
 #   MPI=mpich tests/mpi.sh  on MPICH instead of Open MPI: conformance and groups, in target/mpich
@@ -11,8 +12,8 @@ source tests/mpi-setup.sh
 say() { printf -- '-- %s\n' "$*"; }
 fail() { echo "tests/mpi.sh: $*" >&2; exit 1; }
 
-# As root, more ranks than cores, bound to none; Open MPI 4 and 5 (others do not mind). A host that does not
-# know its own name starts ten seconds late.
+# As root, more ranks than cores, bound to none; Open MPI 4 and 5 (others do not mind). A host that
+# does not know its own name starts ten seconds late.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
@@ -24,7 +25,8 @@ fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# run SECONDS RANKS PROGRAM...: its output is in $out/stdout and $out/stderr, its exit code in $code.
+# run SECONDS RANKS PROGRAM...: its output is in $out/stdout and $out/stderr, its exit code in
+# $code.
 run() {
     local limit=$1 ranks=$2
     shift 2
@@ -45,8 +47,8 @@ passes() {
     fi
 }
 
-# fails CODE TEXT RANKS PROGRAM...: with that code, one message of ours with that text, rank and host, and
-# within the limit although the other ranks would go on for a minute.
+# fails CODE TEXT RANKS PROGRAM...: with that code, one message of ours with that text, rank and
+# host, and within the limit although the other ranks would go on for a minute.
 fails() {
     local expected=$1 text=$2
     shift 2
@@ -126,7 +128,7 @@ grep -q '^features mpi' <("$weft" info) || fail "weft info does not tell its fea
 hash_of() { sed -n 's/^state hash //p' "$1"; }
 quiet=(--quiet --set output.frames=false --set output.pictures=false)
 
-# The same binary, for the promise is one about a binary.
+# It is the same binary, because the promise is one about a binary.
 same_state() {
     local scene=$1 hash
     shift
@@ -161,7 +163,7 @@ say "the command stops and goes on"
 stops() {
     local name=$1 target=$2 expected=$3
     rm -rf "$out/long"
-    # Whoever started this script may have told it to outlive a terminal.
+    # The process that started this script may have set it to outlive a terminal.
     timeout --kill-after=5 60 "$launcher" -n 3 env --default-signal=HUP "$weft" run scenes/quick.toml --out "$out/long" "${quiet[@]}" \
         --until 1000 --set output.checkpoint_interval=0 >"$out/stdout" 2>"$out/stderr" &
     local job=$!
@@ -246,7 +248,8 @@ PMI_SIZE=3 PMI_RANK=0 timeout 20 "$weft" "${quick[@]}" --out "$out/f" 2>"$out/st
     fail "a launcher of another MPI was not noticed: $code $(cat "$out/stderr")"
 
 say "ranks that differ say so"
-# differ CODE TEXT [OPTION...]: ranks 1 and 2 are given these, or $more, and rank 0 is not. Neither begins.
+# differ CODE TEXT [OPTION...]: ranks 1 and 2 are given these, or $more, and rank 0 is not. Neither
+# begins.
 differ() {
     local expected=$1 text=$2
     shift 2
@@ -297,7 +300,7 @@ SCENE
 done
 printf 'v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 3\nf 2 4 3\n' >"$out/a/sheet.obj"
 sed 's/^v 1 1 0/v 1 1 0.1/' "$out/a/sheet.obj" >"$out/b/sheet.obj"
-# The same path holds another mesh for each, as where hosts have disks of their own.
+# One path holds another mesh for each, as where hosts have disks of their own.
 mesh_of() { echo "cd '$out/$1' && exec '$PWD/$weft' run mesh.toml --quiet --out '$out/d'"; }
 fails 3 ".*rank 1 has meshes with the digest [0-9a-f]* where rank 0 has meshes with" \
     1 sh -c "$(mesh_of a)" : -n 1 sh -c "$(mesh_of b)"

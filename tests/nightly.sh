@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Has an exact judge look at every scene that is known to be hard, at steps of 1, 2 and 5 ms, and prints a table.
-# Fails if one is not accepted. What each run told lies in target/nightly.
+# Has an exact judge look at every scene that is known to be hard, at steps of 1, 2 and 5 ms, and
+# prints a table. Fails if one is not accepted. What each run told lies in target/nightly.
 #
 #   tests/nightly.sh                      all of it: hours
 #   SCENES='slam-* layers' tests/nightly.sh   scenes by their names, and nothing else
-#   STEPS='2 5' JOBS=1 tests/nightly.sh   other steps in ms; as many runs at a time [default: one per core]
+#   STEPS='2 5' JOBS=1 tests/nightly.sh   other steps in ms; runs at a time [one per core]
 #
-# With SCENES unset it also runs the property tests of the judge and of truncation with a hundred times the cases and seeds of their
-# own, asks the oracle of continuous collision detection about 10⁸ queries, and has Blender read what is exported.
+# With SCENES unset it also runs the property tests of the judge and of truncation with a hundred
+# times the cases and seeds of their own, asks the oracle of continuous collision detection about
+# 10⁸ queries, and has Blender read what is exported.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +24,8 @@ weft=$target/$profile/weft
 mkdir -p "$folder"
 "$target/$profile/examples/certified_scenes" "$folder"
 
-# Judges one run, and prints its line of the table: a name, a step in ms, then what `weft certify` is given.
+# Judges one run, and prints its line of the table: a name, a step in ms, then what `weft certify`
+# is given.
 judge() {
     local name=$1 step=$2 code=0 began=$SECONDS
     shift 2

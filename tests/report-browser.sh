@@ -3,8 +3,9 @@
 #
 #   tests/report-browser.sh [FOLDER]
 #
-# Of a real run, and of one that never was with 64 ranks and a million events, whose drawing it times. Screenshots are
-# kept in FOLDER if one is named. Needs chromium and chromedriver; as root on Debian it installs them.
+# The reports are of a real run, and of one that never was, with 64 ranks and a million events,
+# whose drawing it times. Screenshots are kept in FOLDER if one is named. Needs chromium and
+# chromedriver; as root on Debian it installs them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -69,7 +70,8 @@ use_page() {
     done
     for section in timeline utilisation steals steps patches; do painted "$section"; done
     expect "four pictures of the cloth" "return document.querySelectorAll('#patches-0 .cloths canvas').length === 4"
-    # Borders of patches are darker; all else has the colours of the legend, in which every rank has one of its own.
+    # Borders of patches are darker; all else has the colours of the legend, in which every rank has
+    # one of its own.
     expect "owners have the colours of the legend" "const f = document.querySelector('#patches-0 .cloths figure'), c = f.querySelector('canvas'); const of = [...f.querySelectorAll('.swatch')].map(s => s.style.background.replaceAll(' ', '')), legend = new Set(of); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let seen = 0, known = 0; for (let k = 0; k < d.length; k += 4) { if (!d[k + 3]) continue; seen++; known += legend.has('rgb(' + d[k] + ',' + d[k + 1] + ',' + d[k + 2] + ')'); } return seen > 0 && known > 0.5 * seen && legend.size === weft.runs[0].meta.ranks"
     expect "a bar for each rank" "return document.querySelectorAll('#idle-0 .bar').length === weft.runs[0].meta.ranks"
 

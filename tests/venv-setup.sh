@@ -1,5 +1,5 @@
-# Sourced by scripts that need Python packages: sees to it that Python can make virtual environments.
-# As root on Debian it installs what that needs.
+# Sourced by scripts that need Python packages: sees to it that Python can make virtual
+# environments. As root on Debian it installs what that needs.
 
 if ! python3 -c 'import ensurepip' 2>/dev/null; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

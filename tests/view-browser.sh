@@ -144,7 +144,7 @@ sed -i 's|file="frames/cloth.000000.vtp"|file="../secret"|' "$work/quick/frames.
 refused 500 "${at}run"
 refused 200 "${at}frame/0"
 cp "$work/frames.pvd" "$work/quick/frames.pvd"
-# A frame that is damaged is told by its name.
+# A frame that is damaged is named.
 cp "$work/quick/frames/cloth.000010.vtp" "$work/good.vtp"
 for bytes in '' 'root: secret' "$(head -c 4000 "$work/good.vtp" | tr -d '\0')"; do
     printf '%s' "$bytes" >"$work/quick/frames/cloth.000010.vtp"

@@ -77,8 +77,8 @@ impl Forecast {
     /// If a rank took longer than others for the same expected cost, its tests are expected to cost
     /// more from now on, by half of the difference. So a single disturbed step is soon forgotten,
     /// and a lasting difference between tests is found once they have been on several ranks.
-    /// Contacts belong to the same vertices whoever finds them: putting them in order stays with
-    /// the rank, and its cost is the mean of the last forecast and the time that was reported.
+    /// Contacts belong to the same vertices whichever rank finds them: putting them in order stays
+    /// with the rank, and its cost is the mean of the last forecast and the time that was reported.
     #[must_use]
     pub fn new(cost_reports: &[CostReport], before: &Self, nodes: &[u32]) -> Self {
         let mut reported = Vec::with_capacity(cost_reports.iter().map(|a| a.tests.len()).sum());

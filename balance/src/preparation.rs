@@ -235,8 +235,8 @@ mod tests {
     use crate::bound_owner::BoundOwners;
     use crate::bound_owner::tests::four_patches;
 
-    /// A patch with four pieces of seven nodes. Of 100 vertices, 60 belong to one piece each and 40
-    /// to two.
+    /// A patch with four pieces of seven nodes. Sixty of 100 vertices belong to one piece each and
+    /// 40 to two.
     fn four_pieces(around: u32) -> PatchSizes {
         let of = |pieces, share: u32| (pieces, around * share / 100);
         PatchSizes {

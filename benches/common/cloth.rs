@@ -7,7 +7,7 @@ use glam::{DMat3, DVec3, EulerRot};
 use weftwork::scene::Scene;
 use weftwork::step::{Simulation, World};
 
-/// A step of a rippled sheet with so many vertices along a side.
+/// A step of a rippled sheet with this many vertices along a side.
 pub(crate) fn cloth(side: u32) -> World {
     let text = format!(
         r#"

@@ -32,7 +32,7 @@ pub(crate) struct Cloth {
 }
 
 impl Cloth {
-    /// Hung over the ball, with so many vertices along a side; in a step it falls by half a cell.
+    /// Hung over the ball, with this many vertices along a side; in a step it falls by half a cell.
     pub(crate) fn draped(side: usize) -> Self {
         let fall = DVec3::new(0.1, 0.05, -0.5);
         Self::shaped(side, |p, cell| {

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# Every figure of the book: the tables and plots of its page on scaling, the pictures of all pages, and the tables that belong to these.
+# Every figure of the book: the tables and plots of its page on scaling, the pictures of all pages,
+# and the tables that belong to these.
 #
 #   benches/study/book.sh [--quick] [STAGE...]     (all stages, unless some are named)
 #
-# What is done in OUT is not done again: what was stopped goes on with the same command, and a new program wants a new OUT. Tables are written between the marks that
-# pages have for them, pictures to where pages look for them. What this machine lacks something for is left as it is, said aloud and
-# told again at the end; the exit code is then 3.
+# What is done in OUT is not done again: what was stopped goes on with the same command, and a new
+# program wants a new OUT. Tables are written between the marks that pages have for them, pictures
+# to where pages look for them. What this machine lacks something for is left as it is, said aloud
+# and told again at the end; the exit code is then 3.
 #
-# Variables: OUT (runs/book), WEFT (target/release/weft), STEPS (708: of the drapes' runs the last eight steps are recorded), REPEAT (3),
-# MPIRUN (mpirun), BOOK (docs/src: where pages and pictures are). With --quick all is small, and nothing of it a figure: for
-# a test, with an OUT and a BOOK of its own.
+# Variables: OUT (runs/book), WEFT (target/release/weft), STEPS (708: of the drapes' runs the last
+# eight steps are recorded), REPEAT (3), MPIRUN (mpirun), BOOK (docs/src: where pages and pictures
+# are). With --quick all is small, and nothing of it a figure: for a test, with an OUT and a BOOK of
+# its own.
 set -euo pipefail
-usage() { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
 
 # The last builds a program of its own, with MPI.
@@ -114,7 +117,7 @@ stage_drape() {
     for slower in 9 5; do
         study "$slower" "${records[@]}" "${some[@]}" --policy "$all_policies" --slower "$slower"
     done
-    # The same, if no rank had to make ready again what another has made ready.
+    # It is repeated as if no rank had to make ready again what another has made ready.
     study ready "${records[0]}" "${sweep[@]}" --slower 10 --ready-free --collide
     for scene in drape-floor drape-free; do
         picture "$out/today/$scene.efficiency.svg" "study-$scene.svg"
@@ -140,7 +143,8 @@ stage_finer() {
     table_finer | fill finer
 }
 
-# Runs a command, and leaves in a file its seconds of processor time and the megabytes that it took at most: 0 where no /proc tells.
+# Runs a command, and leaves in a file its seconds of processor time and the megabytes that it took
+# at most: 0 where no /proc tells.
 cost() { # FILE COMMAND...
     (
         peak=0
@@ -150,7 +154,8 @@ cost() { # FILE COMMAND...
             sleep 0.5
         done
         wait $!
-        # Not through a pipe, whose shells have run nothing. Of the two lines the second is of what this one has run.
+        # Not through a pipe, whose shells have run nothing. Of the two lines the second is of what
+        # this one has run.
         times >"$1.new"
         awk -v peak="$peak" 'NR == 2 { split($1, t, /[ms]/); printf "%.0f %.0f\n", 60 * t[1] + t[2], peak / 1024 }' "$1.new" >"$1"
     )
@@ -161,7 +166,7 @@ stage_million() {
     local last=${million_ranks[-1]} plan
     plan=("$out/today/records/drape-floor" --copies "$copies" --collide --repeat 1 --network hdr-infiniband)
     today
-    # What one point costs is told by one that is not there yet.
+    # A point that is not there yet shows what one costs.
     if [ ! -e "$out/cost-4096.txt" ]; then
         rm -rf "$out/million"
         cost "$out/cost-4096.txt" "$weft" study "${plan[@]}" --ranks "$last" --policy every-other --out "$out/million" >"$out/million.txt"
@@ -268,11 +273,12 @@ stage_report() {
     picture "$out/report-step.png" report-step.png
 }
 
-# Runs that know nothing of each other, each on a core of its own: the seconds of the slowest, by which policies are to be judged there.
+# Runs that know nothing of each other, each on a core of its own: the seconds of the slowest, by
+# which policies are to be judged there.
 side_by_side() { # COUNT
     local core run runs=()
     for ((core = 0; core < $1; core++)); do
-        # Of a turn that was interrupted.
+        # What a turn that was interrupted has left.
         rm -rf "$out/cores-$core"
         "${MPIRUN:-mpirun}" --bind-to none -n 1 taskset -c "$core" "$weft" run scenes/drape-floor.toml "${on_cores[@]}" --quiet --out "$out/cores-$core" >/dev/null &
         runs+=($!)

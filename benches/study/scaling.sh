@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# How a scene's run time goes with the number of ranks: a line of CSV for each run, and means at the end.
+# How a scene's run time goes with the number of ranks: a line of CSV for each run, and means at the
+# end.
 #
-#   benches/study/scaling.sh strong SCENE "1 2 4" [OPTIONS OF weft run]   the same scene on more ranks
-#   benches/study/scaling.sh weak   SCENE "1 2 4" [OPTIONS OF weft run]   as many vertices for each rank
+#   benches/study/scaling.sh strong SCENE "1 2 4" [OPTIONS OF weft run]   one scene, more ranks
+#   benches/study/scaling.sh weak   SCENE "1 2 4" [OPTIONS OF weft run]   as many vertices a rank
 #
-# Ranks are threads, or MPI processes with LAUNCH="mpirun -n". Further variables: WEFT (the program), REPEATS (3),
-# OUT (scaling.csv), VERTICES (of a side of the grid on one rank, for weak; 48). The weak study wants a scene with one
-# cloth that is a square grid. `ratio` is the time of the first run over that of this one: the speed-up of the strong
-# study, the efficiency of the weak one.
+# Ranks are threads, or MPI processes with LAUNCH="mpirun -n". Further variables: WEFT (the
+# program), REPEATS (3), OUT (scaling.csv), VERTICES (of a side of the grid on one rank, for weak;
+# 48). The weak study wants a scene with one cloth that is a square grid. `ratio` is the time of the
+# first run over that of this one: the speed-up of the strong study, the efficiency of the weak one.
 set -euo pipefail
 usage() { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ $# -ge 3 ] || usage

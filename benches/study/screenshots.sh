@@ -3,8 +3,9 @@
 #
 #   benches/study/screenshots.sh REPORT.html STEP FOLDER
 #
-# Leaves report-top.png, what the page says first, and report-step.png, its timeline zoomed to a step, in FOLDER. Needs what tests in a
-# browser do (tests/browser.sh): chromium, chromedriver and curl.
+# Leaves report-top.png, what the page says first, and report-step.png, its timeline zoomed to a
+# step, in FOLDER. Needs what tests in a browser do (tests/browser.sh): chromium, chromedriver and
+# curl.
 set -euo pipefail
 [ $# = 3 ] || { sed -n '4,4s/^# *//p' "$0" >&2; exit 2; }
 page=$(realpath "$1") step=$2 folder=$(realpath "$3")

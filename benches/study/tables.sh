@@ -1,7 +1,8 @@
-# Tables of the book out of what studies, runs and benches leave: to be sourced by a script with `set -euo pipefail`.
+# Tables of the book out of what studies, runs and benches leave: to be sourced by a script with
+# `set -euo pipefail`.
 #
-# Whose $out is the folder that all studies are in, one folder each, and whose $book is where pages are. A page has a table between
-# the lines `<!-- table NAME -->` and `<!-- end -->`.
+# In that script $out is the folder that all studies are in, one folder each, and $book is where
+# pages are. A page has a table between the lines `<!-- table NAME -->` and `<!-- end -->`.
 # shellcheck shell=bash disable=SC2016,SC2154
 
 shopt -s inherit_errexit
@@ -22,7 +23,8 @@ cell() { # STUDY SCENE NETWORK POLICY PHASE RANKS COLUMN
     }
 }
 
-# What an expression of numbers is, in the format of printf; x, y and z stand for up to three numbers.
+# What an expression of numbers is, in the format of printf; x, y and z stand for up to three
+# numbers.
 number() { # FORMAT EXPRESSION [X] [Y] [Z]
     awk -v x="${3:-0}" -v y="${4:-0}" -v z="${5:-0}" "BEGIN { printf \"$1\", $2 }"
 }
@@ -70,7 +72,7 @@ fill() { # NAME
     local page text
     text=$(cat)
     [ -n "$text" ] || { echo "the table $1 is empty" >&2; return 1; }
-    page=$(grep -lxF "<!-- table $1 -->" "$book"/*.md) || { echo "no page of $book has <!-- table $1 -->" >&2; return 1; }
+    page=$(grep -lxF "<!-- table $1 -->" "$book"/*.md "$book"/*/*.md) || { echo "no page of $book has <!-- table $1 -->" >&2; return 1; }
     printf '%s\n' "$text" >"$out/table-$1.md"
     awk -v name="$1" -v file="$out/table-$1.md" '
         inside && $0 == "<!-- end -->" { print ""; inside = 0; ended = 1 }
@@ -142,7 +144,8 @@ table_drape_slower() {
     rows_2006 'five times: ' 5
 }
 
-# Of a step of drape-floor, and what efficiency it would have if all that is computed were shared evenly.
+# The phases of a step of drape-floor, and the efficiency that it would have if all that is computed
+# were shared evenly.
 table_drape_phases() {
     local phases=(collide assemble solve respond share step) ranks phase policy=forecast-static text value
     head_of '`drape-floor`, core of 2006, myrinet-2000, ms a step' collide assemble solve respond share 'whole step' 'if shared evenly'
@@ -215,7 +218,7 @@ table_finer() {
     done
 }
 
-# Of a record's last steps, the least and the largest number of iterations.
+# The least and the largest number of iterations in a record's last steps.
 iterations() { # STUDY SCENE FIRST
     awk -F, -v first="$3" '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
@@ -255,7 +258,8 @@ table_million() {
     printf '.\n'
 }
 
-# How far replays are from runs that are simulated whole, on the same record: in percent of the time that these take.
+# How far replays are from runs that are simulated whole, on the same record: in percent of the time
+# that these take.
 table_replay() {
     local scene ranks policy phase text replayed whole value
     head_of 'replay against simulation' static every-other forecast forecast-static
@@ -279,7 +283,8 @@ table_replay() {
     done
 }
 
-# How many times as fast as one rank others are, by runs in virtual time, steps from the one given on and the best of three, and by replays.
+# How many times as fast as one rank others are, by runs in virtual time, steps from the one given
+# on and the best of three, and by replays.
 table_virtual() { # FIRST STEP
     local phase policy columns text run replayed one
     head_of '`one-sided` on 4 ranks, hdr-infiniband, times as fast as one' 'static: run' replay 'every-other: run' replay
@@ -305,7 +310,7 @@ virtual_ms() { # POLICY FIRST STEP COLUMNS: of the best of three runs, a step.
         "$out/virtual-$1"-[123]/history.csv
 }
 
-# Of what `weft partition` prints.
+# The table of what `weft partition` prints.
 table_partition() {
     awk -F' *[|] *' '
         /^cut by/ { print "| `weft partition scenes/shirt.toml --parts 12` | edge cut | halo | largest halo | imbalance | most pieces |"; print "|---|---|---|---|---|---|"; on = 1; next }
@@ -313,7 +318,7 @@ table_partition() {
         sed "s/^| patch tree |/| patch tree ($(sed -n 's/.*matrix, \([0-9]* patches\);.*/\1/p' "$out/partition.txt")) |/"
 }
 
-# Of what `weft report` prints of two runs.
+# The table of what `weft report` prints of two runs.
 table_mended() {
     awk -F' *[|] *' '
         BEGIN {
@@ -343,7 +348,7 @@ table_mending() {
     row 'whole steps' mending one-sided hdr-infiniband step 4 "${mended[@]}"
 }
 
-# Of a study of real ranks, beside runs that know nothing of each other.
+# The table of a study of real ranks, beside runs that know nothing of each other.
 table_cores() {
     local counts=(1 2 4 8 "$most") tried=(static every-other forecast forecast-static) policy phase count text alone beside value
     declare -A gives
@@ -374,7 +379,7 @@ table_cores() {
     done
 }
 
-# Of what `cargo bench --bench mpirun` prints.
+# The table of what `cargo bench --bench mpirun` prints.
 table_mpirun() {
     awk '
         BEGIN {

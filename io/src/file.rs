@@ -1,8 +1,8 @@
 //! Regular files: opened without waiting, and read up to a limit.
 //!
-//! A pipe without a writer keeps whoever opens it waiting for ever, a device may never end, and
-//! what either holds is gone once it was read, while scenes, meshes and states are read more than
-//! once and by several ranks.
+//! A pipe without a writer keeps a program that opens it waiting for ever, a device may never end,
+//! and what either holds is gone once it was read, while scenes, meshes and states are read more
+//! than once and by several ranks.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read as _};
@@ -46,7 +46,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a regular file of at most so many bytes.
+/// Reads a regular file of at most this many bytes.
 ///
 /// # Errors
 /// As [`open_regular`]; [`ErrorKind::FileTooLarge`] if it is larger.
@@ -70,7 +70,7 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a regular file of at most so many bytes that is text in UTF-8.
+/// Reads a regular file of at most this many bytes that is text in UTF-8.
 ///
 /// # Errors
 /// As [`read_regular`]; [`ErrorKind::InvalidData`] with the line where it is no UTF-8.
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(error.to_string(), "it is a directory, not a regular file");
     }
 
-    /// Nobody writes to the pipe: whoever opened it as a file would wait for ever.
+    /// Nobody writes to the pipe: a program that opened it as a file would wait for ever.
     #[cfg(unix)]
     #[test]
     fn pipes_sockets_and_devices_are_refused_without_waiting() {

@@ -446,7 +446,7 @@ impl Look<'_> {
     /// Takes note of the meetings of a pair.
     fn take(&mut self, meetings: &[Meeting], first: &[u32], second: &[u32]) {
         let within = u64::from(self.is_within_cloth(first[0], second[0]));
-        // A pair that passes at one time and touches at another is told by the passage.
+        // A pair that passes at one time and touches at another shows by the passage.
         let passages: Vec<Ordering> = meetings.iter().filter_map(|m| m.passes).collect();
         if passages.is_empty() {
             self.verdict.touches += 1;

@@ -215,7 +215,7 @@ fn fill(from: &mut impl Read, bytes: &mut [u8]) -> Result<(), RecordError> {
     })
 }
 
-/// Reads so many bytes, and takes no more memory than there are.
+/// Reads this many bytes, and takes no more memory than there are.
 fn read_many(from: &mut impl Read, count: u64) -> Result<Vec<u8>, RecordError> {
     let mut bytes = Vec::new();
     from.take(count).read_to_end(&mut bytes)?;

@@ -6,7 +6,7 @@ use crate::way::Position;
 
 /// Whether an edge passes through a triangle: its ends are on both sides of the plane, or one of
 /// them is in it, and the line meets the triangle, its border included. An edge that lies in the
-/// plane passes through nothing; whether it touches is told by the edges of the triangle.
+/// plane passes through nothing; whether it touches shows by the edges of the triangle.
 #[must_use]
 pub fn pierces([p, q]: [Position; 2], [a, b, c]: [Position; 3]) -> bool {
     let side = |a: Position, b: Position, c: Position, d: Position| {
@@ -36,7 +36,7 @@ mod tests {
         assert!(up(0.0, 0.0, -1.0), "through a corner");
         assert!(!up(0.2, 0.2, f64::MIN_POSITIVE));
         assert!(!up(0.5 + f64::EPSILON, 0.5, -1.0));
-        // One that lies in the plane is told by the edges.
+        // One that lies in the plane shows by the edges.
         assert!(!pierces([[-1.0, 0.2, 0.0], [1.0, 0.2, 0.0]], FACE));
         // A face without area is pierced by nothing; its edges tell.
         assert!(!pierces(

@@ -216,7 +216,7 @@ fn between_segments(first: [Position; 2], second: [Position; 2]) -> Position {
     ])
 }
 
-/// The times at which two features meet, ascending: exact, but that times are rounded. Of features
+/// The times at which two features meet, ascending: exact, but that times are rounded. For features
 /// that stay in one plane these are times at which they begin or cease to meet, or at which
 /// something else happens while they do.
 ///

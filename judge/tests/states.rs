@@ -179,7 +179,7 @@ fn what_started_through_cloth_may_leave_it_and_nothing_else_may_come() {
     assert_eq!((verdict.grown, verdict.is_clean()), (1, false));
     let verdict = judged(&[of(0.0, &out, listed(true))]);
     assert_eq!((verdict.grown, verdict.is_clean()), (1, false));
-    // What is not listed any more must not come back, nor what is far away come through.
+    // Pairs that are not listed any more must not come back, nor what is far away come through.
     let free = of(0.1, &out, Vec::new());
     let back = judged(&[begins.clone(), free, of(0.2, &through, Vec::new())]);
     assert!(back.crossings > 0 && back.passages > 0);

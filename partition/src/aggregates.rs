@@ -3,7 +3,7 @@
 //!
 //! In: the graph in the numbering of the tree, and how large pieces should be. Out: the aggregate
 //! and the group of each vertex. Aggregates are numbered patch by patch and groups aggregate by
-//! aggregate, so that whoever owns patches owns contiguous ranges of both; vertices keep their
+//! aggregate, so that a rank that owns patches owns contiguous ranges of both; vertices keep their
 //! numbers. As with patches, the cuts depend on graph, sizes and seed alone, never on ranks.
 //!
 //! Not here: what the systems on them are of.
@@ -27,7 +27,7 @@ pub struct AggregateOptions {
     pub share_of_root: f64,
     /// Vertices that a group should have, in the same bounds.
     pub group: usize,
-    /// Seed of METIS. The same graph, size and seed give the same aggregates.
+    /// Seed of METIS. Equal graphs, sizes and seeds give equal aggregates.
     pub seed: i32,
 }
 
@@ -43,10 +43,11 @@ impl Default for AggregateOptions {
 }
 
 impl AggregateOptions {
-    /// The size of an aggregate in a graph of so many vertices:
+    /// The size of an aggregate in a graph of this many vertices:
     /// [`share_of_root`](Self::share_of_root) times their square root, but not below
-    /// [`FEWEST_VERTICES`]. Every rank factors the coarse system, which for `m` aggregates of a sheet takes
-    /// `m^1.5` operations; with `m` a multiple of the root these grow less than the sheet does.
+    /// [`FEWEST_VERTICES`]. Every rank factors the coarse system, which for `m` aggregates of a
+    /// sheet takes `m^1.5` operations; with `m` a multiple of the root these grow less than the
+    /// sheet does.
     #[must_use]
     pub fn size_for(&self, vertices: usize) -> usize {
         self.size
@@ -216,7 +217,7 @@ impl Aggregates {
     }
 }
 
-/// Bisects vertices into so many pieces, a power of two, and hands out one after the other.
+/// Bisects vertices into this many pieces, a power of two, and hands out one after the other.
 fn pieces<'a>(
     extractor: &mut Extractor<'a>,
     vertices: Vec<u32>,
@@ -224,7 +225,7 @@ fn pieces<'a>(
     seed: i32,
     mut done: impl FnMut(&mut Extractor<'a>, Vec<u32>) -> Result<(), PartitionError>,
 ) -> Result<(), PartitionError> {
-    // What is still to be cut, the next one in the order of their numbers on top.
+    // The pieces that are still to be cut, the next one in the order of their numbers on top.
     let mut branches = vec![(vertices, count)];
     while let Some((vertices, leaves)) = branches.pop() {
         if leaves == 1 {
@@ -248,7 +249,7 @@ fn pieces<'a>(
     Ok(())
 }
 
-/// Cuts an aggregate into so many groups in one call of METIS, which takes a fraction of the time
+/// Cuts an aggregate into this many groups in one call of METIS, which takes a fraction of the time
 /// of one for each cut; in the order of their lowest vertices.
 fn groups(
     extractor: &mut Extractor<'_>,

@@ -17,8 +17,8 @@ static METIS: Mutex<()> = Mutex::new(());
 /// The part of each vertex when METIS cuts the graph into `parts` at once.
 ///
 /// # Errors
-/// [`PartitionError::PatchCount`] for no parts or more than vertices; [`PartitionError::Metis`] if METIS
-/// fails, which means that memory ran out.
+/// [`PartitionError::PatchCount`] for no parts or more than vertices; [`PartitionError::Metis`] if
+/// METIS fails, which means that memory ran out.
 pub fn k_way(graph: &Graph, parts: usize, seed: i32) -> Result<Vec<u32>, PartitionError> {
     let vertices = graph.vertex_count();
     if parts == 0 || parts > vertices {

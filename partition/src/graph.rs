@@ -82,7 +82,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The same graph with vertex weights, the work that a vertex stands for.
+    /// Gives the graph vertex weights, the work that a vertex stands for.
     ///
     /// # Errors
     /// [`PartitionError::Length`], [`PartitionError::ZeroWeight`] or
@@ -100,7 +100,7 @@ impl Graph {
         Ok(self)
     }
 
-    /// The same graph in the numbering of a tree, weights included.
+    /// The graph in the numbering of a tree, weights included.
     ///
     /// # Errors
     /// [`PartitionError::Length`] if the tree is one of another graph.

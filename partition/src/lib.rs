@@ -16,7 +16,7 @@
 //! | [`aggregates`] | [`Aggregates`], patches cut further, for a coarse system |
 //! | [`quality`] | [`Quality`], how good a partition is |
 //! | [`by_metis`] | METIS itself, also cutting into k parts at once, for comparison |
-//! | [`rcb`] | recursive coordinate bisection, for comparison and when METIS has no graph to work on |
+//! | [`rcb`] | recursive coordinate bisection, for comparison, and where METIS has no graph |
 //!
 //! Known here: neither messages nor cloth. Every rank computes the same tree from the same graph,
 //! or takes it from another rank by [`PatchTree::from_numbering`].

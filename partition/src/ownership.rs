@@ -128,7 +128,7 @@ impl Ownership {
         owner(&self.first_patch, patch)
     }
 
-    /// Of two patches, the one whose owner does what concerns both: either in turn.
+    /// The one of two patches whose owner does what concerns both: either in turn.
     #[must_use]
     pub fn patch_of_pair(low: usize, high: usize) -> usize {
         if (low + high).is_multiple_of(2) {
@@ -139,7 +139,7 @@ impl Ownership {
     }
 
     /// The number of patches whose pair with a patch has that one as its
-    /// [home](Self::patch_of_pair), among so many.
+    /// [home](Self::patch_of_pair), among this many pairs.
     ///
     /// # Panics
     /// There is no such patch.

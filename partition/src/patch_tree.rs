@@ -20,7 +20,7 @@ use crate::{Graph, PartitionError};
 pub struct PatchOptions {
     /// How many patches, a power of two; `None` chooses by [`PatchOptions::patches_for`].
     pub patches: Option<usize>,
-    /// Seed of METIS. The same graph and seed give the same tree.
+    /// Seed of METIS. Equal graphs and seeds give equal trees.
     pub seed: i32,
 }
 
@@ -34,7 +34,7 @@ impl Default for PatchOptions {
 }
 
 impl PatchOptions {
-    /// The number of patches for so many vertices.
+    /// The number of patches for this many vertices.
     ///
     /// At most [`MOST_VERTICES`] vertices a patch, and 32 patches even where fewer would do, unless
     /// that left fewer than [`FEWEST_VERTICES`] in each. Patches are then of 64 to 2000 vertices,
@@ -275,7 +275,7 @@ impl PatchTree {
             });
             let first_comes_first: i64 = pulls.sum();
             mark(&mut surroundings, Beside::Elsewhere);
-            // Of equals, the one with the lowest vertex.
+            // Among equals, the one with the lowest vertex.
             if first_comes_first < 0 || (first_comes_first == 0 && second[0]) {
                 second.iter_mut().for_each(|side| *side = !*side);
             }
@@ -305,15 +305,14 @@ enum Beside {
 
 const UNSEEN: u32 = u32::MAX;
 
-/// No patch is to have more vertices than so many on average, or its rows and vectors outgrow a
-/// cache.
+/// No patch is to have more vertices than this on average, or its rows and vectors outgrow a cache.
 pub const MOST_VERTICES: usize = 2000;
 
 /// Small meshes are cut into fewer patches rather than into patches of fewer vertices than this on
 /// average.
 pub const FEWEST_VERTICES: usize = 64;
 
-/// Patches wanted where the mesh has vertices to fill them: so many ranks can share it.
+/// Patches wanted where the mesh has vertices to fill them: this many ranks can share it.
 const WANTED_PATCHES: usize = 32;
 
 #[cfg(test)]
@@ -336,7 +335,7 @@ mod tests {
         Graph::from_edges((side * side) as usize, edges).unwrap()
     }
 
-    /// All that a tree promises, whatever graph it was made of.
+    /// Checks everything that a tree promises, whatever graph it was made from.
     fn assert_well_formed(tree: &PatchTree, graph: &Graph) {
         assert_eq!(tree.vertex_count(), graph.vertex_count());
         assert_eq!(tree.patch_count(), 1 << tree.depth());

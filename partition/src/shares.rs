@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-/// Cuts items with these weights into so many runs, the heaviest of which is as light as can be.
+/// Cuts items with these weights into this many runs, the heaviest of which is as light as can be.
 #[must_use]
 pub fn even_shares(weights: &[u32], parts: usize) -> Vec<Range<usize>> {
     let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();

@@ -3,7 +3,7 @@
 //! A sum over vertices runs within a patch in vertex order and then up the patch tree, left child
 //! plus right child. A rank reduces the complete subtrees that its patches make up; the ranks
 //! exchange those few partial sums, in rank order, and each finishes the tree alike. The additions
-//! are the same, and in the same places, whoever owned the patches.
+//! are the same, and in the same places, whichever ranks owned the patches.
 //!
 //! Several sums travel together as `[f64; K]`. Not here: how partial sums travel.
 
@@ -22,7 +22,7 @@ pub struct Subtree {
 }
 
 impl Subtree {
-    /// The patches below this node in a tree of so many levels.
+    /// The patches below this node in a tree of this many levels.
     #[must_use]
     pub fn patches(self, depth: u32) -> Range<usize> {
         let height = depth - self.level;

@@ -54,7 +54,7 @@ pub(crate) enum Unfit {
 }
 
 impl Session {
-    /// Builds the world of a scene and a simulation of it, with so many threads.
+    /// Builds the world of a scene and a simulation of it, with this many threads.
     pub(crate) fn begin(scene: Scene, threads: usize) -> Result<Self, Unfit> {
         let (jobs, queue) = channel::<Job>();
         let (ready, begun) = channel();

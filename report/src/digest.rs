@@ -95,7 +95,7 @@ pub struct Traced {
     pub work: Vec<Phase>,
     /// Where the time went.
     pub division: Division,
-    /// Who stole from whom, by thief and victim.
+    /// The steals, by thief and victim.
     pub steals: BTreeMap<(u32, u32), Stolen>,
     /// Sizes of tasks in tests and in µs.
     pub sizes: [Histogram; 2],
@@ -137,7 +137,7 @@ impl Digest {
             phases,
             between: record.between.clone(),
             loop_s: record.loop_s.unwrap_or(0.0),
-            // Those of earlier versions counted waits as useful, and outputs as communication.
+            // Records of earlier versions counted waits as useful, and outputs as communication.
             efficiency: (record.efficiency)
                 .filter(|_| record.ranks.iter().all(|r| r.useful_s.is_some())),
             sharing,
@@ -269,7 +269,7 @@ impl Traced {
             .collect()
     }
 
-    /// What to put behind what is told of these steps.
+    /// The words to put behind what is said of these steps.
     #[must_use]
     pub fn mark(&self) -> &'static str {
         if self.incomplete {

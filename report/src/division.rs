@@ -2,7 +2,7 @@
 //! so that all parts add up to what there was.
 //!
 //! Outside of scopes a rank computes or waits for a message. In a scope each of its workers runs a
-//! task or is idle, and what it lacks is told by what *all* ranks do at that moment: tasks may wait
+//! task or is idle, and what it lacks shows by what *all* ranks do at that moment: tasks may wait
 //! in the pool of another rank, or work may be left only inside tasks that run, or nowhere.
 
 use crate::tracks::{Change, RankTracks, Tracks};
@@ -81,25 +81,25 @@ impl Use {
 pub struct Parts(pub [u64; Use::ALL.len()]);
 
 impl Parts {
-    /// Of one use.
+    /// The time of one use.
     #[must_use]
     pub fn of(&self, what: Use) -> u64 {
         self.0[what as usize]
     }
 
-    /// Of all.
+    /// The time of all uses.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().copied().fold(0, u64::saturating_add)
     }
 
-    /// Of those that are work.
+    /// The time of the uses that are work.
     #[must_use]
     pub fn useful(&self) -> u64 {
         self.of(Use::Tasks).saturating_add(self.of(Use::Phase))
     }
 
-    /// Of those that are not.
+    /// The time of the uses that are not work.
     #[must_use]
     pub fn idle(&self) -> u64 {
         self.total() - self.useful()
@@ -277,7 +277,7 @@ fn piece(
     waited
 }
 
-/// What is known of a rank at a moment of a scope.
+/// The state of a rank at a moment of a scope.
 #[derive(Clone, Default)]
 struct Now {
     inside: bool,

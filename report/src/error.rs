@@ -24,7 +24,7 @@ pub enum ReportError {
     Record {
         /// The record.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the fault.
         what: String,
     },
     /// The history is not one.
@@ -32,7 +32,7 @@ pub enum ReportError {
     History {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the fault.
         what: String,
     },
     /// A trace of another version, or damaged.
@@ -45,7 +45,7 @@ pub enum ReportError {
     Trace {
         /// The rank's file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the fault.
         what: String,
     },
     /// A file that is there could not be read.

@@ -22,12 +22,12 @@ use crate::table::OTHER;
 const GOOD: f64 = 0.9;
 /// Share of the time below which a cause is no reason for advice.
 const MINOR: f64 = 0.05;
-/// A rank that owns so many times its share of the tests has more than others.
+/// A rank that owns this many times its share of the tests has more than others.
 const MUCH: f64 = 1.5;
 /// So does one that owns so much of all tests beyond its share: of two ranks, one that has two
 /// thirds.
 const MUCH_MORE: f64 = 0.15;
-/// A patch with so much of all tests is told of, whoever owns it.
+/// A patch with this share of all tests is named, whichever rank owns it.
 const LARGE: f64 = 0.25;
 /// Most patches that are named.
 const NAMED: usize = 6;

@@ -56,13 +56,13 @@ pub(crate) fn bytes(number: u64) -> String {
     }
 }
 
-/// So many of something.
+/// A number with the word for the things that it counts.
 pub(crate) fn many(number: u64, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {what}{plural}", count(number))
 }
 
-/// "a", "a and b", "a, b and c".
+/// The words with commas and `and`, as in "a", "a and b", "a, b and c".
 pub(crate) fn list(words: &[String]) -> String {
     match words {
         [] => "none".to_owned(),

@@ -2,8 +2,8 @@
 //! people, as text and as one page to look at in a browser.
 //!
 //! In: directories that `weft run --out` wrote ([`Run::read`]); with a trace they tell most. Out:
-//! [`Report::text`] and
-//! [`Report::write_page`]. In between, a [`Digest`] holds what was counted, and [`Findings`] what stands out.
+//! [`Report::text`] and [`Report::write_page`]. In between, a [`Digest`] holds what was counted,
+//! and [`Findings`] what stands out.
 //!
 //! Not here: running anything, and the tables that are printed at the end of a run.
 
@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use weft_io::Show as _;
 
 mod advice;
+mod certification;
 mod cloth;
 mod digest;
 mod division;
@@ -35,8 +36,8 @@ pub use division::{Division, Parts, Use};
 pub use error::ReportError;
 pub use findings::{Finding, Findings, Next};
 pub use record::{
-    Balance, EFFICIENCY_OF, Efficiency, Machine, Outcome, Partition, Phase, Rank, Record, Row,
-    Scene, TraceRecord,
+    Balance, Certified, EFFICIENCY_OF, Efficiency, Machine, Outcome, Partition, Phase, Rank,
+    Record, Row, Scene, TraceRecord,
 };
 pub use run::Run;
 pub use table::{OTHER, phase_table};
@@ -51,7 +52,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Looks at runs; of several, all is told side by side.
+    /// Looks at runs; several are set side by side.
     #[must_use]
     pub fn new(runs: Vec<Run>) -> Self {
         let look = |run: Run| {

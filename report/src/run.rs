@@ -25,7 +25,7 @@ pub struct Run {
     pub history: Vec<Row>,
     /// What each rank recorded, by rank, brought to rank 0's clock; none without a trace.
     pub timelines: Vec<Timeline>,
-    /// The cloth at its last frame, if whoever asks for the report has it.
+    /// The cloth at its last frame, if the caller has it.
     pub cloth: Option<Cloth>,
     /// Whether the trace has gaps, so that what is counted from it is too little.
     pub incomplete: bool,

@@ -14,7 +14,7 @@ use weft_runtime::trace::Sharing;
 use crate::digest::Digest;
 use crate::run::Run;
 
-/// What is always tried: owners alone, stealing, placing by forecast, both.
+/// The policies that are always tried: owners alone, stealing, placing by forecast, both.
 const TRIED: [&str; 4] = ["static", "every-other", "forecast", "forecast-static"];
 /// Most steps of a trace that a study records.
 const MOST_TRACED: u32 = 50;
@@ -23,7 +23,7 @@ const WITHOUT_TRACE: u32 = 16;
 /// How many times the ranks of the run are tried, to see from how many on more of them no longer
 /// pay.
 const TIMES: u64 = 4;
-/// What a run in virtual time takes that is told nothing.
+/// The network of a run in virtual time that names none.
 const DEFAULT_NETWORK: &str = "gigabit";
 /// What stands for ranks whose network is not known: the quickest that studies know.
 const QUICKEST: &str = "hdr-infiniband";
@@ -31,7 +31,7 @@ const QUICKEST: &str = "hdr-infiniband";
 /// Which numbers of ranks are studied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ranks {
-    /// That of the run.
+    /// The number of ranks of the run.
     AsRun,
     /// All powers of two beyond it, as far as there are patches.
     UpAndBeyond,
@@ -193,7 +193,8 @@ fn recorded(run: &Run, digest: &Digest) -> Option<(u32, u32)> {
     (first >= 1).then(|| window(run, (first, last), most))
 }
 
-/// Of these steps so many around the one with the most tests, or all if they are not more.
+/// The window of `many` steps around the one with the most tests, or of all steps if there are no
+/// more.
 pub(crate) fn window(run: &Run, (first, last): (u32, u32), many: u32) -> (u32, u32) {
     if last.saturating_sub(first) < many {
         return (first, last.max(first));
@@ -303,7 +304,7 @@ mod tests {
             ..Policy::ADAPTIVE
         };
         assert_eq!(name(adaptive), mixed("adaptive+forecast=true"));
-        // What is not recorded is not made up.
+        // Nothing is made up that is not recorded.
         let patient = Policy {
             low_water: 7,
             ..Policy::HALF

@@ -92,7 +92,7 @@ pub(crate) enum Change {
     Enter,
     /// A worker runs a task from now on, or does not.
     Busy(u16, bool),
-    /// So many tasks are in the pool.
+    /// The number of tasks in the pool has become this.
     Pool(u32),
     /// Data is under way, or has come.
     Fetch(bool),
@@ -227,7 +227,7 @@ fn number(names: &mut Vec<String>, name: &str) -> u8 {
     u8::try_from(at).unwrap_or(u8::MAX)
 }
 
-/// What is open on a worker: a task, or a wait of the task below it.
+/// An interval that is open on a worker: a task, or a wait of the task below it.
 enum Open {
     Task(TaskSpan),
     Wait,

@@ -1,4 +1,5 @@
-//! Who did whose work: tests by patch and rank, tasks that moved, how large tasks are.
+//! The work that ranks did for others: tests by patch and rank, tasks that moved, how large tasks
+//! are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ pub struct PatchWork {
     pub ns: f64,
     /// Tests that each rank made, by rank.
     pub by: BTreeMap<u32, f64>,
-    /// Of these, those of tasks that a rank had from another, see [`stolen`].
+    /// Tests among these that belong to tasks that a rank had from another, see [`stolen`].
     pub stolen_by: BTreeMap<u32, f64>,
     /// Triangles, if the cloth is known.
     pub triangles: u32,
@@ -45,7 +46,7 @@ impl PatchWork {
         most(self.by.iter())
     }
 
-    /// Of the ranks that do not own it, the one that stole the most of its tests.
+    /// The rank that stole the most of its tests, among those that do not own it.
     #[must_use]
     pub fn thief(&self) -> Option<u32> {
         let owner = self.owner?;
@@ -181,7 +182,7 @@ pub struct Stolen {
     pub latency: u64,
 }
 
-/// Who stole from whom: by thief and victim.
+/// The steals, by thief and victim.
 #[must_use]
 pub fn steals(tracks: &Tracks) -> BTreeMap<(u32, u32), Stolen> {
     let mut steals: BTreeMap<(u32, u32), Stolen> = BTreeMap::new();

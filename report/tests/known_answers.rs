@@ -136,7 +136,7 @@ fn efficiencies_of_earlier_versions_are_left_out() {
     );
 }
 
-/// What is made ready before tests is work that a rank alone does within them.
+/// Preparation before tests is work that a rank alone does within its tests.
 #[test]
 fn patches_made_ready_early_are_counted_with_tasks() {
     let (mut run, _) = digest(&two_ranks());
@@ -197,7 +197,7 @@ fn what_lies_between_steps_is_named_and_explained() {
         text.contains("\n  pictures ") && text.contains("\n  frames "),
         "{text}"
     );
-    // Of what took no time nothing is said.
+    // Nothing is said of what took no time.
     assert!(!text.contains("\n  checkpoints "), "{text}");
     assert!(text.contains("other: between steps. Pictures"), "{text}");
     let mut page = Vec::new();
@@ -389,7 +389,7 @@ fn the_one_that_is_to_blame_is_named() {
     assert!(next.ends_with("only times change:"), "{next}");
 }
 
-/// What is to be done next, in words.
+/// The suggestions of what to do next, in words.
 fn said(findings: &Findings) -> String {
     let said = findings.next.iter().map(|next| next.say.as_str());
     said.collect::<Vec<_>>().join(" ")
@@ -400,7 +400,7 @@ fn command(findings: &Findings) -> Option<&str> {
     findings.next.last()?.command.as_deref()
 }
 
-/// Rank 0 owns all tests in each of these, which take a tenth of a step; that is told, but patches
+/// Rank 0 owns all tests in each of these, which take a tenth of a step; that is said, but patches
 /// are to blame only where others lack work for it.
 #[test]
 fn patches_are_named_only_where_something_is_wrong_with_them() {
@@ -513,7 +513,7 @@ fn patches_are_named_where_ranks_wait_for_their_tests_more_than_for_anything_els
     );
 }
 
-/// Of two ranks one owns 70 % of the tests, of one all: what is said of them is what they have.
+/// A rank that owns all tests and one that owns 70 % of them are told apart by what they have.
 #[test]
 fn large_shares_are_told_as_such() {
     let of = |ranks: u32, tests: [u32; 2]| {

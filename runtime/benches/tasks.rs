@@ -136,7 +136,7 @@ fn steal(steals: u64) -> Steal {
     }
 }
 
-/// Messages of so many bytes there and back between two threads that poll.
+/// Messages of this many bytes there and back between two threads that poll.
 fn polled_ping_pong(rounds: u32, bytes: u64) -> Duration {
     let (there, ping) = crossbeam_channel::unbounded::<Vec<u8>>();
     let (back, pong) = crossbeam_channel::unbounded::<Vec<u8>>();

@@ -62,7 +62,7 @@ impl Task<()> for Fib {
             return Step::Done(self.share(cx));
         }
         let value = fib(self.n);
-        // It took about so many calls.
+        // It took about this many calls.
         cx.charge(value);
         Step::Done(Ok(value))
     }

@@ -125,7 +125,7 @@ impl<W: Write + 'static, S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Js
     }
 }
 
-/// Counts down, and gives half of what is left to whoever asks.
+/// Counts down, and gives half of what is left to a rank that asks.
 #[derive(Serialize, Deserialize)]
 struct Countdown {
     left: u64,

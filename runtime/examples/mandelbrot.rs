@@ -2,7 +2,7 @@
 //!
 //! Rows of the picture cost as much as they have points of the set, and nobody knows before. One
 //! task has all rows; it emits each as soon as it is done, and gives half of those that are left to
-//! whoever asks. The first rank puts rows into the picture in the order in which they arrive.
+//! a rank that asks. The first rank puts rows into the picture in the order in which they arrive.
 //!
 //! Sample runs:
 //! ```text
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use weft_runtime::comm::threads::launch;
 use weft_runtime::{Context, Registry, ScopeError, ScopeOptions, Split, Step, Task, scope};
 
-/// A point that is not gone after so many steps is inside.
+/// A point that is not gone after this many steps is inside.
 const STEPS: u32 = 1000;
 /// What the picture shows: a corner, and its width and height.
 const VIEW: [f64; 4] = [-2.25, -1.25, 3.0, 2.5];

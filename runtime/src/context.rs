@@ -164,7 +164,7 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
         self.worker.output.results.push(Ok(Box::new(output)));
     }
 
-    /// Leaves a message for a rank, whoever the home of this task is: it is in that rank's
+    /// Leaves a message for a rank, whichever rank is the home of this task: it is in that rank's
     /// [report](crate::ScopeReport::messages) when the scope has ended. Small ones travel together,
     /// while tasks run, and rarely need a message of their own.
     ///
@@ -196,7 +196,7 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// Puts a task into a group that this task made.
     ///
     /// # Panics
-    /// If it made no such group; its home is told.
+    /// If it made no such group; its home gets an error.
     pub fn fork<T: Task<E>>(&mut self, group: &Group<T::Output>, task: T) {
         self.must_own(group, "forks into");
         let ancestry = Some(Arc::clone(&group.ancestry));
@@ -214,7 +214,7 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// rank for 400.
     ///
     /// # Panics
-    /// If this task made no such group; its home is told.
+    /// If this task made no such group; its home gets an error.
     pub fn join<P: Send + 'static>(&mut self, group: &Group<P>) -> Option<Result<P, TaskError>> {
         self.must_own(group, "joins");
         let result = (self.groups).next(self.worker, self.membership, &group.ancestry)?;
@@ -224,7 +224,7 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// Cancels a group that this task made, with all its descendants.
     ///
     /// # Panics
-    /// If it made no such group; its home is told.
+    /// If it made no such group; its home gets an error.
     pub fn cancel<P>(&mut self, group: &Group<P>) {
         self.must_own(group, "cancels");
         self.groups.cancel(&group.ancestry);
@@ -246,7 +246,7 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// A published block that this task [needs](Task::needs).
     ///
     /// # Panics
-    /// If the task does not say that it needs it; its home is told.
+    /// If the task does not say that it needs it; its home gets an error.
     #[must_use]
     pub fn block(&self, name: &BlockName) -> Bytes {
         let mut blocks = self.blocks.iter();

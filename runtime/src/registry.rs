@@ -90,8 +90,8 @@ impl<E: ?Sized> Registry<E> {
         twice.map(|(_, name)| name)
     }
 
-    /// The bytes of a task's result, if there are at most so many; the error is the task's name and
-    /// a sentence.
+    /// The bytes of a task's result, if there are at most this many; the error is the task's name
+    /// and a sentence.
     pub(crate) fn encode_output(
         &self,
         kind: u16,

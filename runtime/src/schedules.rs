@@ -377,8 +377,8 @@ fn registry() -> Registry<Tally> {
 
 // ---- schedules
 
-/// Runs a test in so many schedules of any kind, and in as many that keep to one thread as long as
-/// it can go on, but for few places.
+/// Runs a test in this many schedules of any kind, and in as many that keep to one thread as long
+/// as it can go on, but for few places.
 fn in_many_schedules(schedules: usize, test: impl Fn() + Send + Sync + Copy + 'static) {
     let asked = std::env::var("SCHEDULES").ok();
     let asked = asked.map(|n| n.parse().expect("SCHEDULES is a number"));
@@ -394,7 +394,7 @@ fn in_many_schedules(schedules: usize, test: impl Fn() + Send + Sync + Copy + 's
     Runner::new(Twice::new(any(schedules / 20)), config).run(test);
 }
 
-/// Runs a scope on so many ranks with so many workers each, and looks at what is left.
+/// Runs a scope on this many ranks with this many workers each, and looks at what is left.
 fn run<R: Send>(
     ranks: usize,
     workers: usize,

@@ -62,7 +62,7 @@ pub(crate) trait Erased<E: ?Sized>: Send {
     /// Runs a slice; true when done.
     fn run(&mut self, env: &E, context: UntypedContext<'_, E>) -> bool;
     fn split(&mut self, how: Split) -> Option<Box<dyn Erased<E>>>;
-    /// Its bytes, on that rank, if there are at most so many.
+    /// Its bytes, on that rank, if there are at most this many.
     fn encode(&self, rank: Rank, longest: usize) -> Result<Vec<u8>, TaskError>;
     fn needs(&self) -> Vec<BlockName>;
     fn detail(&self) -> Detail;

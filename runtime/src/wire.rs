@@ -1,9 +1,9 @@
 //! Bytes on the wire: one format, in one place.
 //!
 //! bincode 2 in its legacy configuration (fixed-size little-endian integers), behind a version
-//! byte. Decoding is bounded: a hostile length is an error, not an allocation. What is longer than
-//! that bound is refused by who would send it. The bytes of each message are pinned by a test, so
-//! that a change of crate or of an enum's order cannot pass unseen.
+//! byte. Decoding is bounded: a hostile length is an error, not an allocation. A message longer
+//! than that bound is refused by the rank that would send it. The bytes of each message are pinned
+//! by a test, so that a change of crate or of an enum's order cannot pass unseen.
 
 use std::fmt;
 use std::io;
@@ -64,7 +64,7 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, EncodeError> {
     encode_within(value, LIMIT)
 }
 
-/// Encodes a value of at most so many bytes.
+/// Encodes a value of at most this many bytes.
 ///
 /// # Errors
 /// The value cannot be serialised, or is longer.
@@ -105,7 +105,7 @@ impl io::Write for Bounded {
         if self.written <= self.limit {
             self.bytes.extend_from_slice(bytes);
         } else {
-            // Nobody gets it any more; only its length is told.
+            // Nobody gets it any more; only its length is given.
             self.bytes = Vec::new();
         }
         Ok(bytes.len())
@@ -124,7 +124,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     decode_within::<T, LIMIT>(bytes)
 }
 
-/// Decodes a value of at most so many bytes.
+/// Decodes a value of at most this many bytes.
 fn decode_within<T: DeserializeOwned, const LIMIT: usize>(bytes: &[u8]) -> Result<T, String> {
     let Some((&VERSION, rest)) = bytes.split_first() else {
         let version = bytes
@@ -348,7 +348,7 @@ mod tests {
             decode_within::<Vec<f64>, LIMIT>(&whole).unwrap(),
             numbers(LIMIT)
         );
-        // Who sends more all the same is not read.
+        // A message that is longer all the same is not read.
         let longer = encode(&text(LIMIT + 1)).unwrap();
         assert!(decode_within::<String, LIMIT>(&longer).is_err());
     }

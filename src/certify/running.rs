@@ -88,7 +88,7 @@ pub(super) fn simulate(
             }
             Err(error) => return Err(error),
         };
-        // What one rank failed of is told, and not that others heard of it.
+        // The message says why one rank failed, and not that others heard of it.
         if let Some(error) = of_rank
             && failure.as_ref().is_none_or(RunError::is_echo)
         {

@@ -2,9 +2,9 @@
 //!
 //! A frame without crossings is one in which cloth cuts neither through itself nor through a body
 //! made of triangles. On which side of a plane a point lies is the sign of a determinant, which is
-//! told exactly \[She97\]: first with an error bound, and where that leaves a doubt with as many
-//! digits as it takes. So a crossing is one whatever the rounding, for the positions that a frame
-//! holds. Features that only touch do not cross.
+//! computed exactly \[She97\]: first with an error bound, and where that leaves a doubt with as
+//! many digits as it takes. So a crossing is one whatever the rounding, for the positions that a
+//! frame holds. Features that only touch do not cross.
 //!
 //! * \[She97\] Shewchuk: Adaptive precision floating-point arithmetic and fast robust geometric
 //!   predicates.

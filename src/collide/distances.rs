@@ -26,7 +26,7 @@ enum OfCloth {
 }
 
 impl Distances {
-    /// All cloth and so many bodies have one thickness (m).
+    /// All cloth and this many bodies have one thickness (m).
     #[must_use]
     pub fn alike(thickness: f64, margin: f64, bodies: usize) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Distances {
         }
     }
 
-    /// By how much (m) the volumes of a patch are inflated. Those of two patches, and of a patch
+    /// By how much (m) the volumes of a patch are inflated. Volumes of two patches, and of a patch
     /// and a body, then overlap where contacts are.
     #[must_use]
     pub(in crate::collide) fn patch_radius(&self, patch: u32) -> f64 {

@@ -1,6 +1,6 @@
 //! What a run cost, for people: the phase table, the efficiencies, the balance of the collision
-//! tests; how well its scene is cut; and two runs side by side. What is told after a run, of its
-//! traces too, is in `weft_report`.
+//! tests; how well its scene is cut; and two runs side by side. The reports after a run, also those
+//! of its traces, are in `weft_report`.
 
 mod balance;
 mod compare;

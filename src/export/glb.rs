@@ -15,7 +15,7 @@ pub(super) fn file(run: &Recorded) -> String {
     format!("{}.glb", run.name())
 }
 
-/// Writes the frame after so many steps, or the last one.
+/// Writes the frame after this many steps, or the last one.
 pub(super) fn write(job: &Job<'_>, step: Option<u64>) -> Result<(), OutputError> {
     let run = job.run;
     let frames = run.frames();

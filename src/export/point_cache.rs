@@ -48,7 +48,7 @@ pub(super) fn write_meshes(job: &Job<'_>) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Writes a `.pc2` for each cloth; what it cannot hold is told in sentences.
+/// Writes a `.pc2` for each cloth; sentences say what it cannot hold.
 pub(super) fn write_pc2(job: &Job<'_>) -> Result<Vec<String>, OutputError> {
     let run = job.run;
     let (frames, spacing) = (run.frames(), run.spacing());

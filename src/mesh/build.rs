@@ -120,7 +120,7 @@ pub(crate) fn disagreement(placement: &Placement, axes: FileAxes) -> Option<Stri
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// The texture coordinates of a grid of so many vertices: from 0 to 1 along both sides.
+/// The texture coordinates of a grid of this many vertices: from 0 to 1 along both sides.
 fn texture_of_grid(vertices: [usize; 2], grid: &FileMesh) -> Texture {
     let [nx, ny] = vertices.map(|count| count.max(2));
     #[expect(clippy::cast_precision_loss, reason = "at most MAX_VERTICES")]

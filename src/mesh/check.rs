@@ -248,12 +248,12 @@ fn describe_edge(mesh: &TriMesh, [a, b]: [u32; 2]) -> String {
 /// Digits behind the point that tell the ends of a length in m apart.
 fn digits_for(length: f64) -> usize {
     let tells = |digits: &usize| length * 10_f64.powi(*digits as i32) >= 100.0;
-    // What has no length is told by none.
+    // A vector without length has no direction.
     let most = if length > 0.0 { MOST_DIGITS } else { DIGITS };
     (DIGITS..most).find(tells).unwrap_or(most)
 }
 
-/// Coordinates as `(0.1, 0, 2)`, with so many digits behind the point.
+/// Coordinates as `(0.1, 0, 2)`, with this many digits behind the point.
 struct Point(DVec3, usize);
 
 impl std::fmt::Display for Point {

@@ -1,4 +1,4 @@
-//! What a file looks like that is not the mesh its name says, for whoever gave the wrong one.
+//! What a file looks like that is not the mesh its name says, for a user who gave the wrong one.
 
 use super::file_problem::{Problem, short};
 

@@ -586,7 +586,7 @@ mod tests {
             error(&format!("{v}f{many}")),
             Problem::at(4, too_many_corners())
         );
-        // Of a joined line, the one where it stands.
+        // On a joined line, it is the one where it stands.
         assert_eq!(
             error(&format!("{v}f 1 2 \\\n 9 \\\n x")),
             Problem::at(6, "`x` is no vertex number")

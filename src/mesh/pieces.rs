@@ -17,7 +17,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Finds the pieces of so many cloths, from the triangles of all of them between `positions`,
+    /// Finds the pieces of this many cloths, from the triangles of all of them between `positions`,
     /// and the cloth of each vertex.
     #[must_use]
     pub fn of_cloths(
@@ -70,7 +70,7 @@ mod tests {
             ..Pieces::default()
         };
         assert_eq!(pieces(&mesh), whole);
-        // The same beside it: its left edge is where the right one was.
+        // A copy of it stands beside it: its left edge is where the right one was.
         let n = mesh.positions.len() as u32;
         let beside: Vec<DVec3> = mesh.positions.iter().map(|p| *p + DVec3::X).collect();
         let triangles: Vec<[u32; 3]> = mesh.triangles.iter().map(|t| t.map(|v| v + n)).collect();

@@ -51,7 +51,7 @@ trait Body {
     fn coordinate(&mut self, number: Number) -> Result<f64, Problem>;
     /// The next number, which is whole.
     fn whole(&mut self, number: Number) -> Result<i64, Problem>;
-    /// Walks over so many numbers.
+    /// Walks over this many numbers.
     fn skip(&mut self, number: Number, count: usize) -> Result<(), Problem>;
     /// Ends one of an element.
     fn end(&mut self) -> Result<(), Problem>;
@@ -363,7 +363,7 @@ struct BinaryBody<'a> {
 }
 
 impl BinaryBody<'_> {
-    /// Walks over so many bytes, and says where they are.
+    /// Walks over this many bytes, and says where they are.
     fn advance(&mut self, count: Option<usize>) -> Result<&[u8], Problem> {
         self.last = self.at;
         let end = count.and_then(|count| self.at.checked_add(count));

@@ -15,7 +15,8 @@ pub fn is_readable_format(path: &Path) -> bool {
 /// The endings of files that can be read, for messages.
 pub const READABLE_FORMATS: &str = ".obj, .ply, .stl, .glb, .gltf, .usd, .usda, .usdc, .usdz";
 
-/// Whether files of this name have y upwards and are in m, whoever wrote them, as glTF says.
+/// Whether files of this name have y upwards and are in m, whichever program wrote them, as glTF
+/// says.
 #[must_use]
 pub fn is_y_up_format(path: &Path) -> bool {
     matches!(format(path), Some(Format::Glb | Format::Gltf))

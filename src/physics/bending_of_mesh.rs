@@ -31,10 +31,10 @@ use crate::scene::{BendingModel, Material};
 /// Share by which the stiffness of bending in some direction may be off without users being warned.
 pub const UNEVEN: f64 = 0.1;
 
-/// The same, without hinges giving way to plates, and folds to shells.
+/// The share by which it may be off without hinges giving way to plates, and folds to shells.
 const EVEN: f64 = 0.05;
 
-/// What is not worth making up for.
+/// The softening that is not worth making up for.
 const ROUNDING: f64 = 1e-6;
 
 /// Changes of a law at most, and how near it then is to the one wanted.
@@ -57,7 +57,7 @@ pub(super) struct Bending {
 /// What resists bending of a cloth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BendingInfo {
-    /// Of which kind its elements are, in words.
+    /// The kind of its elements, in words.
     pub elements: &'static str,
     /// The least and the largest energy of the cloth when it is bent to cylinders in all
     /// directions, over that of its material, where elements were found from the mesh; borders left
@@ -117,7 +117,8 @@ impl Bad {
 /// An edge between two triangles: its ends and the corners opposite to it, and the triangles.
 type Inner = ([u32; 4], [usize; 2]);
 
-/// Of a cloth whose vertices have these `areas` (m²) and begin at `first`.
+/// Makes the bending elements of a cloth whose vertices have these `areas` (m²) and begin at
+/// `first`.
 pub(super) fn bending_of(
     mesh: &TriMesh,
     areas: Vec<f64>,
@@ -240,7 +241,7 @@ fn calibrate(stiffness: &[f64; DIRECTIONS], yields: &[f64; DIRECTIONS]) -> (f64,
         .map(|(stiffness, share)| stiffness * (1.0 - share))
         .collect();
     let factor = stiffness.iter().sum::<f64>() / left.iter().sum::<f64>();
-    // Of many meshes, rounding is all there is.
+    // On many meshes, rounding is all there is.
     let factor = if factor < 1.0 + ROUNDING { 1.0 } else { factor };
     let [low, high] = range_of(&left);
     (factor, [factor * low, factor * high])

@@ -5,8 +5,8 @@
 //! `D` and the prefactor `q = D |e|²/(A₁ + A₂)` of the quadratic model ([`super::bending`]) or one
 //! found from the mesh ([`super::rigidity`]). The energy whose gradient that is has the curvature
 //! `q cos(θ/2)` in `θ`, which no fold makes negative: stiffness is `q cos(θ/2) u uᵀ`, positive
-//! semidefinite. What is left out is the change of `u`, which is proportional to the moment and of
-//! either sign.
+//! semidefinite. The change of `u` is left out, which is proportional to the moment and of either
+//! sign.
 
 use glam::{DMat3, DVec3};
 

@@ -32,7 +32,7 @@ pub struct RestTriangle {
 /// Stress for strain, both in the axes of the gradients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Law {
-    /// The same in all directions.
+    /// A law that is the same in all directions.
     Isotropic {
         /// Lamé's first parameter for plane stress, N/m.
         lambda: f64,

@@ -35,7 +35,7 @@ const CHANGE: usize = 1;
 const BEGUN: usize = 2;
 
 impl Law {
-    /// Of cloth whose stretching and shearing is damped with these times in s.
+    /// The law of cloth whose stretching and shearing is damped with these times in s.
     pub(crate) fn new(moduli: &Moduli, [stretch, shear]: [f64; 2], times: &Times) -> Self {
         let Moduli { c11, c22, c12, c66 } = *moduli;
         let following = |time: f64| {
@@ -55,11 +55,11 @@ impl Law {
 pub(crate) struct Four {
     /// Along x and y of the gradients of the second and of the third corner's shape function, 1/m.
     gradients: [[f64; 4]; 4],
-    /// m².
+    /// Areas at rest in m².
     areas: [f64; 4],
     /// Which of the laws each has.
     laws: [u32; 4],
-    /// Of each corner where the four have it in what is given by vertices.
+    /// The places of the corners of the four in arrays by vertices, for each corner.
     corners: [[u32; 4]; 3],
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn couple<A: Arithmetic, const SAME: bool>(
     mut push: impl FnMut(u32, <A::Of as Lanes>::Four),
 ) -> Result<(), usize> {
     let (lanes, Vertices { x, v }) = (numbers.lanes(), vertices);
-    // Of vectors that are one four, the last is the first again, and not looked at.
+    // Where vectors are one four, the last is the first again, and not looked at.
     let group @ [one, two] = [&of[0], &of[A::FOURS - 1]];
     let number = |of: [&[f64; 4]; 2]| Numbers::of(numbers, [lanes.load(of[0]), lanes.load(of[1])]);
     let [a, b] = [
@@ -241,7 +241,7 @@ pub(crate) fn couple<A: Arithmetic, const SAME: bool>(
 /// The fours of a group, of which the last may be the first.
 type Group<'a> = [&'a Four; 2];
 
-/// Of each triangle's law four numbers, of those that a law has.
+/// Four numbers of the law of each triangle, from those that a law has.
 #[inline(always)]
 fn across<A: Arithmetic, const K: usize>(
     numbers: A,
@@ -263,7 +263,7 @@ fn across<A: Arithmetic, const K: usize>(
 
 #[inline(always)]
 fn laws_of<L: Lanes, const K: usize>(lanes: L, of: &Four, laws: &[Law]) -> [L::Four; 4] {
-    // Of one cloth alone nothing is gathered.
+    // Nothing is gathered where there is one cloth.
     if let [law] = laws {
         let [a, b, c, d] = law.0[K];
         return [
@@ -329,11 +329,11 @@ fn between_in<L: Lanes>(lanes: L, of: &Four, vectors: &[[f64; 4]], corner: usize
 struct Element<A: Arithmetic> {
     gradients: [Numbers<A>; 4],
     area: Numbers<A>,
-    /// r₀ r₀ᵀ.
+    /// The product r₀ r₀ᵀ.
     axis: Symmetric<A>,
-    /// r₀ r₁ᵀ + r₁ r₀ᵀ.
+    /// The sum r₀ r₁ᵀ + r₁ r₀ᵀ.
     mixed: Symmetric<A>,
-    /// n nᵀ.
+    /// The product n nᵀ.
     normal: Symmetric<A>,
     n: Vector<A>,
     tension: [Numbers<A>; 3],
@@ -565,7 +565,7 @@ impl<A: Arithmetic> Vector<A> {
         Self([zero - a, zero - b, zero - c])
     }
 
-    /// Of the four at a place, of each its vector and zero.
+    /// The vector of each of the four triangles at a place, with a zero behind it.
     #[inline(always)]
     fn of_each(self, at: usize) -> [<A::Of as Lanes>::Four; 4] {
         let [x, y, z] = self.0;
@@ -669,7 +669,7 @@ mod tests {
     }
 
     impl Coupling<'_> {
-        /// What is found of some fours, and zeros of the others.
+        /// Computes the coupling of some fours, and zeros for the others.
         #[inline(always)]
         fn coupled<A: Arithmetic>(self, numbers: A, fours: Range<usize>) -> Result<Found, usize> {
             let Self(of, times) = self;
@@ -760,7 +760,7 @@ mod tests {
                     let elastic = stiffness.scaled(time + stretch, time + shear).elastic(i, j);
                     (elastic + stiffness.geometric(i, j) * time) * times.tau
                 };
-                // Of entries, and of forces with velocities of about 1.
+                // The bounds are for entries, and for forces with velocities of about 1.
                 let size: f64 = (0..3).map(|i| {
                     let block = block(i, i, times.stiff.max(shift));
                     block.to_cols_array().iter().fold(0.0, |most, entry| entry.abs().max(most))

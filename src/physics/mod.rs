@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`membrane`] | in the plane: corotational linear finite elements \[EKS03\], isotropic or woven |
+//! | [`membrane`] | in the plane: corotational linear elements \[EKS03\], isotropic or woven |
 //! | [`spring`] | in the plane and against bending: springs \[SSIF09\] |
 //! | [`bending`] | the quadratic model of \[BWHZG06\] for flat cloth |
 //! | [`fold`] | the angle between triangles, with a rest angle \[Bridson 2003, §1.4\] |
@@ -22,10 +22,10 @@
 //! Not here: who owns which vertex, time steps, contacts.
 //!
 //! * \[EKS03\] Etzmuß, Keckeisen, Straßer: A fast finite element solution for cloth modelling.
-//! * \[BWHZG06\] Bergou, Wardetzky, Harmon, Zorin, Grinspun: A quadratic bending model for inextensible
-//!   surfaces.
-//! * \[SSIF09\] Selle, Su, Irving, Fedkiw: Robust high-resolution cloth using parallelism, history-based
-//!   collisions, and accurate friction.
+//! * \[BWHZG06\] Bergou, Wardetzky, Harmon, Zorin, Grinspun: A quadratic bending model for
+//!   inextensible surfaces.
+//! * \[SSIF09\] Selle, Su, Irving, Fedkiw: Robust high-resolution cloth using parallelism,
+//!   history-based collisions, and accurate friction.
 
 pub mod air;
 pub mod bending;

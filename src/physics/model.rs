@@ -66,9 +66,11 @@ pub struct ClothModel {
     masses: Vec<f64>,
     /// Per cloth.
     materials: Vec<Material>,
-    /// Of each cloth what [`ClothModel::bending`] is.
+    /// The pressure in each cloth in Pa.
+    pressures: Vec<f64>,
+    /// The elements by which each cloth bends, see [`ClothModel::bending`].
     bendings: Vec<BendingInfo>,
-    /// Of each cloth what [`ClothModel::added_stretch`] is.
+    /// The stretch that bending springs add to each cloth, see [`ClothModel::added_stretch`].
     added_stretches: Vec<f64>,
     cloth_of_vertex: Vec<u32>,
     cloth_of_triangle: Vec<u32>,
@@ -94,6 +96,7 @@ impl ClothModel {
         let first = self.masses.len() as u32;
         let cloth = self.materials.len() as u32;
         self.materials.push(*material);
+        self.pressures.push(0.0);
         self.added_stretches.push(0.0);
         self.rest.extend_from_slice(&mesh.positions);
         self.masses.resize(total, 0.0);
@@ -191,7 +194,7 @@ impl ClothModel {
         Ok(())
     }
 
-    /// The same model with vertex `v` renamed `new[v]`, triangles and hinges in the order of their
+    /// The model with vertex `v` renamed `new[v]`, triangles and hinges in the order of their
     /// lowest vertex, so that what a patch needs lies together.
     #[must_use]
     pub fn renumbered(&self, new: &[u32]) -> Self {
@@ -230,6 +233,7 @@ impl ClothModel {
             shells: renamed(&self.shells, new, |s| &mut s.vertices),
             springs: renamed(&self.springs, new, |s| &mut s.vertices),
             materials: self.materials.clone(),
+            pressures: self.pressures.clone(),
             bendings: self.bendings.clone(),
             added_stretches: self.added_stretches.clone(),
         }
@@ -322,13 +326,34 @@ impl ClothModel {
         self.material_of(triangle).membrane == MembraneModel::FiniteElements
     }
 
+    /// Has the air behind the triangles of the cloth that was added last press by so much more than
+    /// the air before them, in Pa.
+    pub fn inflate_last(&mut self, pressure: f64) {
+        if let Some(last) = self.pressures.last_mut() {
+            *last = pressure;
+        }
+    }
+
+    /// The pressure in Pa by which the air behind a triangle exceeds that before it.
+    #[must_use]
+    pub fn pressure(&self, triangle: usize) -> f64 {
+        self.pressures[self.cloth_of_triangle[triangle] as usize]
+    }
+
+    /// Whether the air drags at a triangle or pushes it.
+    #[must_use]
+    pub fn is_panel(&self, triangle: usize) -> bool {
+        self.drag(triangle) != [0.0; 2] || self.pressure(triangle) != 0.0
+    }
+
     /// Drag coefficients of a triangle, along its normal and in its plane.
     #[must_use]
     pub fn drag(&self, triangle: usize) -> [f64; 2] {
         self.material_of(triangle).drag
     }
 
-    /// Of each cloth its in-plane moduli, and how its stretching and shearing are damped, in s.
+    /// The in-plane moduli of each cloth, and the times in s by which its stretching and shearing
+    /// are damped.
     pub(crate) fn laws(&self) -> impl Iterator<Item = (Moduli, [f64; 2])> {
         self.materials.iter().map(|material| {
             let [stretch, shear, _] = material.damping;
@@ -341,7 +366,8 @@ impl ClothModel {
         &self.cloth_of_triangle
     }
 
-    /// Of each vertex the stiffness-proportional damping of its cloth's bending, in s.
+    /// The stiffness-proportional damping, in s, of the bending of the cloth that a vertex belongs
+    /// to.
     pub(crate) fn bending_damping(&self, vertex: usize) -> f64 {
         self.materials[self.cloth_of_vertex[vertex] as usize].damping[2]
     }

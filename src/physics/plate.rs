@@ -82,9 +82,9 @@ impl Compliance {
 /// A triangle laid flat with those beside it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unfolded {
-    /// m².
+    /// The area in m².
     pub(super) area: f64,
-    /// Of edges, in m.
+    /// The lengths of its edges in m.
     lengths: [f64; 3],
     /// For each edge the weights of its ends, of the corner opposite and of the one beyond; none at
     /// a border.
@@ -155,7 +155,7 @@ impl Unfolded {
         (Plate { vertices, weights }, felt)
     }
 
-    /// The same by angles, which are none at rest, and not damped.
+    /// The shell of the triangle, by angles which are none at rest, and without damping.
     pub(super) fn shell(&self, vertices: [u32; 6], compliance: &Compliance) -> Shell {
         let mix = self.unmixed(compliance);
         let of = |edge: usize| match self.weights[edge] {
@@ -237,12 +237,13 @@ impl Plate {
     }
 }
 
-/// Of an edge of a triangle its ends, the corner opposite, and the one beyond, among six vertices.
+/// The places of four corners among six vertices: the ends of an edge of a triangle, the corner
+/// opposite, and the one beyond.
 pub(super) fn places(edge: usize) -> [usize; 4] {
     [edge, (edge + 1) % 3, (edge + 2) % 3, 3 + edge]
 }
 
-/// What is left of a number that is positive but for rounding.
+/// A number that is positive but for rounding, or zero where nothing is left of it.
 fn positive(rest: f64, of: f64) -> f64 {
     rest.max(f64::EPSILON * of)
 }

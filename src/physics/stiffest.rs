@@ -13,14 +13,14 @@ use super::ClothModel;
 /// The stiffest motion of a cloth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stiffest {
-    /// ω in rad/s.
+    /// The angular frequency ω in rad/s.
     pub frequency: f64,
     /// Its stiffness-proportional damping in s.
     pub damping: f64,
 }
 
 impl ClothModel {
-    /// Of each cloth the stiffest motion about its shape at rest.
+    /// Finds the stiffest motion of each cloth about its shape at rest.
     #[must_use]
     pub fn stiffest(&self) -> Vec<Stiffest> {
         let cloths = self.laws().count();

@@ -80,7 +80,7 @@ fn shortened(text: &str) -> String {
     format!("{}… (digest {})", &text[..end], digits(text.as_bytes(), 4))
 }
 
-/// The first so many bytes of the digest, in hexadecimal.
+/// The first this many bytes of the digest, in hexadecimal.
 fn digits(bytes: &[u8], count: usize) -> String {
     let digest = Sha256::digest(bytes);
     let mut text = String::new();
@@ -226,7 +226,7 @@ pub(super) fn of_options(options: &RunOptions) -> Vec<Given> {
         trace,
         record,
         audit,
-        // Whoever is asked to stop says so to the others.
+        // A rank that is asked to stop says so to the others.
         stop: _,
         overwrite,
         // Rank 0 alone shows, writes and keeps these.
@@ -466,7 +466,7 @@ mod tests {
         grid = { size = 1, vertices = 8 }
         material = { density = 0.15, stretch = 1000, bending = 1e-5 }\n";
 
-    /// A rank that is told something else of the run, each in turn, and what is said of it.
+    /// A rank that gets something else of the run, each in turn, and the message about it.
     #[test]
     fn ranks_that_take_part_in_other_runs_end_before_anything_is_written() {
         type Change = fn(&mut RunOptions);

@@ -34,7 +34,7 @@ pub struct ModelledStep {
 }
 
 /// A record's prices as whole runs charge them: what else responds by the pass of corrections. In a
-/// record that is of whole steps, which took so many passes each.
+/// record that is of whole steps, which took this many passes each.
 #[must_use]
 pub fn by_pass(prices: &Prices, passes: &[u32]) -> Prices {
     let all: u64 = passes.iter().copied().map(u64::from).sum();
@@ -49,8 +49,8 @@ pub fn by_pass(prices: &Prices, passes: &[u32]) -> Prices {
     }
 }
 
-/// Takes steps from a state or from time 0 on so many virtual ranks, at such prices ([`by_pass`]),
-/// and returns what those in `steps` took, in order.
+/// Takes steps from a state or from time 0 on this many virtual ranks, at such prices
+/// ([`by_pass`]), and returns what those in `steps` took, in order.
 ///
 /// # Errors
 /// What goes wrong in a step; more ranks than patches.

@@ -1,4 +1,4 @@
-//! The options of a run: everything that it is told beside its scene.
+//! The options of a run: everything that it gets beside its scene.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +88,7 @@ impl Begun {
 /// The consequence of cloth that crosses itself or a body in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audit {
-    /// It is told.
+    /// It is reported.
     Count,
     /// The run counts as failed.
     Strict,

@@ -1,9 +1,9 @@
 //! What all ranks do after a step: whether to stop, whether to write a checkpoint or a frame.
 //!
 //! Clocks and signals differ between ranks, and a checkpoint is collective: so rank 0 decides, and
-//! others say if they have been asked to stop. What is decided does not touch the trajectory.
-//! Several ranks hear of it within the step ([`Simulation::say`]), and so it is decided before that
-//! begins: if they told each other afterwards, all would wait for it after every step.
+//! others say if they have been asked to stop. The decision does not touch the trajectory. Several
+//! ranks hear of it within the step ([`Simulation::say`]), and so it is decided before that begins:
+//! if they told each other afterwards, all would wait for it after every step.
 
 use std::time::{Duration, Instant};
 

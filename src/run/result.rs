@@ -59,7 +59,7 @@ pub struct RunSummary {
     /// A summary of the trace, if one was asked for.
     pub trace: Option<TraceSummary>,
     /// The reason for which not everything could be written at the end, such as a full disk. All
-    /// else is told all the same.
+    /// else is reported all the same.
     pub unwritten: Option<String>,
     /// The exports of its frames.
     pub exported: Exported,

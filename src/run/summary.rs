@@ -58,7 +58,7 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
     };
     let scene_record = SceneRecord {
         name: scene.name.clone(),
-        // What is no UTF-8 is lost: JSON is text.
+        // Bytes that are no UTF-8 are lost: JSON is text.
         path: (scene.path.as_ref()).map(|path| path.to_string_lossy().into_owned()),
         sha256: scene.sha256.clone(),
         trajectory: Some(trajectory(scene)),

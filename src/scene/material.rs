@@ -142,8 +142,8 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "Whether elements are found from the mesh so that cloth is as stiff as it should be in all \
          directions: prefactors of hinges or folds where these can make it so, otherwise plates or \
-         shells ([theory](theory.md)); of springs prefactors, with a warning if they are off by more \
-         than 10 %.",
+         shells ([Bending](understand/bending.md)); of springs prefactors, with a warning if \
+         they are off by more than 10 %.",
     ),
     Key::new(
         "bending_radius",

@@ -26,7 +26,7 @@ pub(crate) trait InstructionSet: Copy {
     #[cfg(target_arch = "x86_64")]
     fn avx2(self) -> Option<pulp::x86::V3>;
 
-    /// Asks for what stands so many bytes behind a value in memory, if there is anything.
+    /// Asks for what stands this many bytes behind a value in memory, if there is anything.
     fn prefetch<T>(self, value: &T, ahead: usize);
 
     /// Asks for what is used later than what the nearest cache has room for, as

@@ -7,8 +7,8 @@
 //! A [`Pattern`] says which entries there are, once for a mesh; a [`BlockMatrix`] holds their
 //! values. Columns are local indices, owned vertices first and then the halo, but in each row they
 //! stand in ascending *global* order, blocks and scalars each. So a row is added up in the same
-//! order whoever owns its columns, by the same kernel whether it is interior or on a border, and
-//! has the same bits on any number of ranks.
+//! order whichever rank owns its columns, by the same kernel whether it is interior or on a border,
+//! and has the same bits on any number of ranks.
 //!
 //! Symmetry is not stored: every row is complete.
 
@@ -57,7 +57,7 @@ pub enum PatternError {
 pub struct BlockSlot(u32);
 
 impl BlockSlot {
-    /// Of the block at some place in the order in which they are stored.
+    /// The slot of the block at some place in the order in which they are stored.
     pub(super) fn at(place: u32) -> Self {
         Self(place)
     }
@@ -417,7 +417,8 @@ impl BlockMatrix {
         self.multiply_share([x], [y], 0, rows);
     }
 
-    /// [`BlockMatrix::multiply`] of several vectors at once, for the rows from `first` on that each of `y` has.
+    /// [`BlockMatrix::multiply`] of several vectors at once, for the rows from `first` on that each
+    /// of `y` has.
     pub(super) fn multiply_share<const N: usize>(
         &self,
         x: [&[DVec3]; N],
@@ -484,7 +485,7 @@ impl BlockMatrix {
         &self.pattern
     }
 
-    /// The same, for those who want to know it again.
+    /// The pattern, for those who want to know it again.
     pub(super) fn shared_pattern(&self) -> &Arc<Pattern> {
         &self.pattern
     }
@@ -587,7 +588,8 @@ impl<T: Stored> Entries<'_, T> {
         product
     }
 
-    /// The same with several vectors, each product with the bits that it has alone.
+    /// The products of such a part of a row with several vectors, each with the bits that it has
+    /// alone.
     ///
     /// The columns of the blocks are summed apart and the scalars too, for shorter chains of
     /// additions. Four numbers are read where a column has three: the fourth sum is thrown away,
@@ -788,7 +790,7 @@ mod tests {
                 let mut local: Vec<DVec3> = read.map(|v| x[v]).collect();
                 let mut y = vec![DVec3::NAN; plan.owned().len()];
                 matrix.multiply(&local, &mut y, Rows::Border);
-                // What is interior reads nothing of the halo.
+                // Interior rows read nothing of the halo.
                 local[plan.owned().len()..].fill(DVec3::NAN);
                 matrix.multiply(&local, &mut y, Rows::Interior);
                 for (y, vertex) in y.iter().zip(plan.owned()) {

@@ -63,15 +63,15 @@ pub struct ModifiedCg {
     product_cost: u64,
     /// The search direction, with halo.
     p: Paged<DVec3>,
-    /// w = S A p.
+    /// The product w = S A p.
     w: Paged<DVec3>,
-    /// r = S (b − A x).
+    /// The residual r = S (b − A x).
     r: Paged<DVec3>,
     /// S of the vectors along which x starts, with halo.
     along: [Paged<DVec3>; 2],
     /// A x − b, not projected.
     force: Paged<DVec3>,
-    /// Of each owned patch r·M r, p·w and the local part of w·M w.
+    /// The numbers r·M r, p·w and the local part of w·M w, for each owned patch.
     leaves: Vec<[f64; 3]>,
     /// The constrained rows, ascending.
     constrained: Vec<u32>,
@@ -86,17 +86,17 @@ struct Progress {
     rounded: bool,
     iterations: u32,
     products: u32,
-    /// r·M r of a cold start, and allowed: squared, in J.
+    /// The number r·M r of a cold start, and allowed: squared, in J.
     initial: f64,
     allowed: f64,
     criterion: Criterion,
     best: f64,
-    /// r·M r, as far as it is known before the next product; infinite where it is not.
+    /// The number r·M r, as far as it is known before the next product; infinite where it is not.
     expected: f64,
     /// Whether that is a prediction, and whether one may still be wrong.
     predicted: bool,
     pardon: bool,
-    /// r·M r when the residual was last computed from x.
+    /// The number r·M r when the residual was last computed from x.
     computed: f64,
 }
 
@@ -159,7 +159,7 @@ impl ModifiedCg {
         }
     }
 
-    /// The same solver, with the rows of the rank shared by a team: the same bits.
+    /// The solver with the rows of the rank shared by a team: the same bits.
     #[must_use]
     pub fn with_team(mut self, team: &Team) -> Self {
         self.reduction = self.reduction.with_team(team);
@@ -193,7 +193,7 @@ impl ModifiedCg {
         self.reduction.shares()
     }
 
-    /// From now on charges so many units for each solve and for each product: for virtual ranks
+    /// From now on charges this many units for each solve and for each product: for virtual ranks
     /// whose computation is modelled.
     pub fn charge(&mut self, solve: u64, product: u64) {
         self.solve_cost = solve;
@@ -454,7 +454,7 @@ impl ModifiedCg {
         Ok(Check::GoOn)
     }
 
-    /// r·M r for a residual that no recurrence led to, and sums over all patches of what else
+    /// Measures r·M r for a residual that no recurrence led to, and sums over all patches what else
     /// `others` finds of a patch, in the places behind the first. What the coarse level knows of r
     /// travels with these. Collective.
     fn measure_residual<const K: usize>(
@@ -481,7 +481,7 @@ impl ModifiedCg {
         Ok(sums)
     }
 
-    /// p = M r for a residual that was measured, and r·p of patches.
+    /// Sets p = M r for a residual that was measured, and finds r·p of patches.
     fn point_along_residual(&mut self, system: &System<'_>) {
         let p = &mut self.p[..self.halo.owned_len()];
         let of = (self.reduction.patches(), self.reduction.shares());
@@ -496,8 +496,8 @@ impl ModifiedCg {
         });
     }
 
-    /// w = S A p, r·M r, p·w and the local part of w·M w; what the coarse level knows of w travels
-    /// with these. Collective.
+    /// Computes w = S A p, r·M r, p·w and the local part of w·M w; what the coarse level knows of w
+    /// travels with these. Collective.
     fn multiply_direction(
         &mut self,
         comm: &mut dyn Comm,
@@ -516,8 +516,8 @@ impl ModifiedCg {
         self.reduction.sum_leaves(comm, carried, &self.leaves)
     }
 
-    /// w = A p, or nearly, if `rounded`; interior rows while the halo of p is under way. For a
-    /// direction w = S A p, and of patches p·w and what can be had of w·M w too. Collective.
+    /// Computes w = A p, or nearly, if `rounded`; interior rows while the halo of p is under way.
+    /// For a direction w = S A p, and of patches p·w and what can be had of w·M w too. Collective.
     fn multiply(
         &mut self,
         comm: &mut dyn Comm,

@@ -24,7 +24,7 @@ struct Constraint {
     row: u32,
     /// S: symmetric, S S = S.
     free: DMat3,
-    /// z, in m/s: S z = 0.
+    /// The prescribed change z in m/s; S z = 0.
     change: DVec3,
     /// If S is diagonal, with ones and zeros: the axes with zeros, which are copied and not
     /// computed.
@@ -32,7 +32,7 @@ struct Constraint {
 }
 
 impl Filter {
-    /// A filter for so many owned vertices, all of them free.
+    /// A filter for this many owned vertices, all of them free.
     ///
     /// # Panics
     /// For 2^32 - 1 vertices or more.
@@ -361,7 +361,7 @@ mod tests {
             prop_assert!((free - free.transpose()).abs_diff_eq(DMat3::ZERO, 0.0));
             let trace = free.x_axis.x + free.y_axis.y + free.z_axis.z;
             prop_assert!((trace - (3 - taken.len()) as f64).abs() < 1e-13);
-            // What is free was not touched.
+            // Free directions were not touched.
             prop_assert!((free * (v[0] - start)).length() < 1e-13);
         }
     }

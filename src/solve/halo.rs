@@ -70,7 +70,7 @@ impl Halo {
         self.start_all(comm, [vector])
     }
 
-    /// The same for several vectors, in one message to each rank.
+    /// Sends the owned values of several vectors, in one message to each rank.
     pub(super) fn start_all<const N: usize>(
         &mut self,
         comm: &mut dyn Comm,
@@ -105,7 +105,7 @@ impl Halo {
         self.finish_all(comm, [vector])
     }
 
-    /// The same for vectors that were sent together.
+    /// Waits for the values of vectors that were sent together.
     pub(super) fn finish_all<const N: usize>(
         &mut self,
         comm: &mut dyn Comm,

@@ -1,6 +1,6 @@
 //! What a solve is given and what it answers: system, tolerance, outcome, errors.
 //!
-//! Tolerances and answers are the same on every rank, to the bit. Who solves:
+//! Tolerances and answers are the same on every rank, to the bit. The solver is
 //! [`super::ModifiedCg`].
 
 use std::fmt;
@@ -11,12 +11,12 @@ use weft_runtime::comm::CommError;
 
 use super::{BlockMatrix, Filter};
 
-/// What is to be solved, the owned part of it.
+/// A linear system, the owned part of it.
 #[derive(Clone, Copy, Debug)]
 pub struct System<'a> {
     /// A: symmetric and positive definite in the free directions, in kg.
     pub matrix: &'a BlockMatrix,
-    /// b of the owned vertices, in kg m/s.
+    /// The right-hand side b of the owned vertices, in kg m/s.
     pub rhs: &'a [DVec3],
     /// Which directions are prescribed; changes in m/s.
     pub filter: &'a Filter,
@@ -25,7 +25,7 @@ pub struct System<'a> {
     pub positions: &'a [DVec3],
 }
 
-/// When a solve is good enough. The same on every rank.
+/// When a solve is good enough. It is the same on every rank.
 ///
 /// Residuals are measured in the norm of the [preconditioner](super::Preconditioner), √(r·M r),
 /// whose unit is √J. M stands for A⁻¹, and if it were A⁻¹ this would be the energy norm of the
@@ -164,13 +164,13 @@ pub enum SolveError {
         patch: usize,
         /// The iteration; 0 is before the first.
         iteration: u32,
-        /// What is not finite there.
+        /// The value that is not finite there.
         what: &'static str,
     },
 }
 
 impl SolveError {
-    /// The same error with another number for its vertex, if it has one.
+    /// The error with another number for its vertex, if it has one.
     #[must_use]
     pub fn renumbered(mut self, number: impl FnOnce(u32) -> u32) -> Self {
         if let Self::NotConverged { vertex, .. }

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::solve::testing::{Noise, Sheet};
 
-    /// (D + L) D⁻¹ (D + U) u = r, by blocks of the patch.
+    /// Sweeps solve (D + L) D⁻¹ (D + U) u = r, by blocks of the patch.
     #[test]
     fn both_sweeps_together_invert_the_factored_matrix() {
         let sheet = Sheet::new(8, 2);
@@ -231,7 +231,7 @@ mod tests {
         let r: Vec<DVec3> = (0..64).map(|_| noise.vector()).collect();
         let mut u = vec![DVec3::NAN; 64];
         for patch in &patches {
-            // What is outside the patch must not be read.
+            // Rows outside the patch must not be read.
             let (r, u) = (&r[patch.clone()], &mut u[patch.clone()]);
             ssor.apply(&matrix, &jacobi, patch.clone(), r, u);
         }

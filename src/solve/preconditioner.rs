@@ -14,8 +14,8 @@
 //! directions.
 //!
 //! The conjugate gradients ask for w·M w of a product w, and, with r −= α w, for M r. Inverted
-//! blocks are applied to what is at hand, which costs no bytes but theirs. What is expensive,
-//! sweeps and the coarse solve, is done once an iteration, for w, and its part of M r follows as r
+//! blocks are applied to what is at hand, which costs no bytes but theirs. Sweeps and the coarse
+//! solve, which are expensive, are done once an iteration, for w, and its part of M r follows as r
 //! does.
 
 use std::ops::Range;
@@ -222,7 +222,7 @@ impl Preconditioner {
             .map_or(0.0, CoarseSpace::solve_residual)
     }
 
-    /// u = M r of all rows, once begun anew and solved for; u is projected.
+    /// Computes u = M r of all rows, once begun anew and solved for; u is projected.
     pub(super) fn apply_all(
         &self,
         system: &System<'_>,
@@ -255,8 +255,8 @@ impl Preconditioner {
             .map(|coarse| coarse.restrict(vector, (shares, short), of_patches, told))
     }
 
-    /// w·p of a patch, which the vectors are of, and the local part of w·M w, if that is best asked
-    /// for while w is in the cache.
+    /// The product w·p of a patch, which the vectors are of, and the local part of w·M w, if it is
+    /// best computed while w is in the cache.
     pub(super) fn energies(&self, patch: Range<usize>, w: &[DVec3], p: &[DVec3]) -> [f64; 2] {
         match &self.local {
             Local::Blocks(blocks) => blocks.energies(patch, w, p),
@@ -301,8 +301,8 @@ impl Preconditioner {
         matches!(self.local, Local::Blocks(_)) && self.coarse.is_none()
     }
 
-    /// u = M r of some rows, which the vectors are of; it must be projected then. Rows are of one
-    /// patch, and the first of them is some fourth row of it.
+    /// Computes u = M r of some rows, which the vectors are of; it must be projected then. Rows are
+    /// of one patch, and the first of them is some fourth row of it.
     pub(super) fn apply(&self, rows: Range<usize>, r: &[DVec3], u: &mut [DVec3]) {
         match &self.local {
             Local::Blocks(blocks) => blocks.multiply(rows.clone(), r, u),
@@ -313,7 +313,7 @@ impl Preconditioner {
         }
     }
 
-    /// r −= α w and u = M r of such rows.
+    /// Computes r −= α w and u = M r of such rows.
     pub(super) fn follow(
         &self,
         rows: Range<usize>,

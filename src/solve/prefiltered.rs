@@ -1,4 +1,4 @@
-//! The same system without a filter, for solvers that know nothing of constraints.
+//! A filtered system as one without a filter, for solvers that know nothing of constraints.
 //!
 //! Constraints become part of the matrix [Tamstorf, Jones and McCormick 2015, prefiltering]: with
 //! the projection S onto the free directions and the prescribed changes z,

@@ -51,7 +51,7 @@ impl Reduction {
         }
     }
 
-    /// The same sums, with the patches of the rank shared by a team.
+    /// The sums with the patches of the rank shared by a team.
     #[must_use]
     pub fn with_team(mut self, team: &Team) -> Self {
         self.shares = team.cut(&self.patches);
@@ -102,7 +102,8 @@ impl Reduction {
         leaves
     }
 
-    /// [`Reduction::sum`] of numbers that are known for each owned patch, with other numbers in the same round.
+    /// [`Reduction::sum`] of numbers that are known for each owned patch, with other numbers in the
+    /// same round.
     pub(super) fn sum_leaves<const K: usize>(
         &self,
         comm: &mut dyn Comm,
@@ -155,7 +156,7 @@ impl Reduction {
 /// Numbers that travel with a sum, from every rank to every rank.
 #[derive(Debug)]
 pub(super) struct Carried<'a> {
-    /// Those of this rank.
+    /// The numbers of this rank.
     pub(super) own: &'a [f64],
     /// How many each rank has.
     pub(super) counts: &'a [usize],

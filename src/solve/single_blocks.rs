@@ -41,7 +41,7 @@ type Four = [[f32; 4]; 6];
 /// nearest takes.
 const SHARE: f64 = 1.0 / (1 << 23) as f64;
 
-/// The bound of traces, which are kept within 2^±60. Of other blocks a multiple is kept, which is
+/// The bound of traces, which are kept within 2^±60. For other blocks a multiple is kept, which is
 /// symmetric and positive too.
 const LARGEST: f64 = (1_u64 << 60) as f64;
 

@@ -47,7 +47,7 @@ pub(crate) fn factor(
     bad.unwrap()
 }
 
-/// u = M r for a projected r, on one rank.
+/// Computes u = M r for a projected r, on one rank.
 pub(crate) fn precondition(
     preconditioner: &mut Preconditioner,
     system: &System<'_>,

@@ -146,7 +146,7 @@ fn record_of(arguments: &StudyArguments, input: &Path) -> Result<Option<PathBuf>
     Ok(Some(path))
 }
 
-/// A scene with so many patches.
+/// A scene with this many patches.
 fn of_scene(
     arguments: &StudyArguments,
     plan: &Plan,

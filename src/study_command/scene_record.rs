@@ -55,7 +55,7 @@ pub(super) fn record(study: &Study<'_>, of: &SceneInput) -> Result<PathBuf, Fail
     write(&begun)?;
     remove(&note)?;
     let mut scene = of.scene.clone();
-    // For whoever stops it, and for what stops without a word.
+    // For users who stop it, and for what stops without a message.
     scene.output.checkpoints = true;
     let options = RunOptions {
         ranks: 1,

@@ -2,7 +2,7 @@
 //!
 //! It listens on the loopback interface alone. A request is a GET of a path, without a body and
 //! with one `Host`, which must be this server by its address or as `localhost`: a page of somebody
-//! else whose name was made to lead here has its own name there. What is asked for is a word of a
+//! else whose name was made to lead here has its own name there. A request asks for a word of a
 //! closed list, never a name of a file. Each answer closes its connection.
 
 use std::io::{self, Read, Write};

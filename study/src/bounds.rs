@@ -19,7 +19,7 @@ use crate::shape::Kind;
 /// Least times of the collision phase of a step, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bounds {
-    /// All that one rank would compute, over the ranks.
+    /// The work that one rank would compute, divided by the ranks.
     pub work: f64,
     /// The longest piece that the policy cannot share: what a rank forks if it shares nothing, a
     /// task if tasks are not split, else making ready the patches of the slice that costs most.

@@ -50,7 +50,7 @@ pub enum DirectoryError {
         path: PathBuf,
         /// Its scenes.
         there: String,
-        /// Those of the study that was to be made.
+        /// The scenes of the study that was to be made.
         here: String,
     },
 }
@@ -73,7 +73,7 @@ pub fn prepare(out: &Path, of: &[&str]) -> Result<(), DirectoryError> {
     let points = out.join(POINTS);
     fs::create_dir_all(&points).map_err(io_error(&points))?;
     let path = out.join(OF);
-    // What is there is the beginning of this, so that the file is whole at any moment.
+    // The file that is there is the beginning of this, so that the file is whole at any moment.
     let text = format!("{MAGIC}\n{}\n", here.join("\n"));
     let written = open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(io_error(&path))
@@ -123,7 +123,7 @@ fn judge(out: &Path, here: &[&str]) -> Result<(), DirectoryError> {
     Ok(())
 }
 
-/// The same scene cut in several ways is one.
+/// The names, with one that is cut in several ways named once.
 fn named_once<'s>(of: &[&'s str]) -> Vec<&'s str> {
     let mut names = Vec::new();
     for scene in of {

@@ -17,7 +17,7 @@ pub const NETWORKS: [(&str, Network); 3] = [
     ("hdr-infiniband", Network::HDR_INFINIBAND),
 ];
 
-/// What is swept: each with each.
+/// The sweep of a study: each value with each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Numbers of ranks.
@@ -91,7 +91,7 @@ pub enum PlanError {
         name: String,
         /// The nearest that there is.
         nearest: Option<String>,
-        /// All that there are.
+        /// All names that there are.
         known: String,
     },
 }
@@ -165,8 +165,8 @@ impl Plan {
         })
     }
 
-    /// All points of so many records; the smallest numbers of ranks first, so that something can be
-    /// seen early.
+    /// All points of this many records; the smallest numbers of ranks first, so that something can
+    /// be seen early.
     #[must_use]
     pub fn points(&self, records: usize) -> Vec<Point> {
         let mut ranks = self.ranks.clone();

@@ -15,7 +15,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of these values; of none, all zeros.
+    /// The summary of these values; all zeros if there are none.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let count = values.len();
@@ -42,7 +42,7 @@ impl Summary {
     }
 }
 
-/// The number of standard errors that 95 % of means lie within, for so many degrees of freedom.
+/// The number of standard errors that 95 % of means lie within, for this many degrees of freedom.
 fn student(freedom: usize) -> f64 {
     /// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom.
     const TABLE: [f64; 30] = [

@@ -31,16 +31,18 @@ use crate::warm_up::warmed_up;
 /// Changes when what is in the file of a point means something else.
 const FORMAT: u32 = 2;
 
-/// What a point took; times in ns, sums over the steps. What is not known is absent, not 0.
+/// What a point took; times in ns, sums over the steps. Values that are not known are absent, not
+/// 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Steps.
     pub steps: u32,
-    /// Of each phase, the slowest rank's time.
+    /// The slowest rank's time of each phase.
     pub phases: [f64; PHASES.len()],
     /// Whole steps, the slowest rank's time.
     pub whole: f64,
-    /// Of each phase, what all ranks computed; the rest of their time they talked or waited.
+    /// The time that all ranks computed in each phase; the rest of their time they talked or
+    /// waited.
     pub computed: Option<[f64; PHASES.len()]>,
     /// What bounds its times.
     pub least: Option<Least>,
@@ -68,7 +70,7 @@ impl Measured {
 /// What no schedule beats, by a record; in ns, sums over the steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Least {
-    /// Of each phase, what all ranks compute together.
+    /// The time that all ranks together compute in each phase.
     pub computed: [f64; PHASES.len()],
     /// Least times of the collision phase: work over ranks, longest piece, latency.
     pub collide: [f64; 3],
@@ -124,7 +126,7 @@ pub struct Progress<'a> {
     pub left: Duration,
 }
 
-/// All that came of a sweep.
+/// The results of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// Name and title of each source.
@@ -144,7 +146,7 @@ pub struct Results {
     pub damaged: usize,
 }
 
-/// Why a sweep ended early. What is done stays done.
+/// Why a sweep ended early. Points that are done stay done.
 #[derive(Debug, Error)]
 pub enum SweepError {
     /// The plan makes no sense.
@@ -200,10 +202,10 @@ impl SweepError {
     }
 }
 
-/// Tests of so many patches take a replay about as long as a rank does.
+/// Tests of this many patches take a replay about as long as a rank does.
 const PATCHES_AS_A_RANK: f64 = 8.0;
 
-/// Measures all points of a plan that are not done yet, on so many threads; `progress` hears of
+/// Measures all points of a plan that are not done yet, on this many threads; `progress` hears of
 /// each, and says whether to go on.
 ///
 /// # Errors
@@ -291,7 +293,8 @@ pub fn sweep(
         })
         .collect::<Result<_, SweepError>>()?;
     let found = kept.iter().flatten().count();
-    // What ranks do, and what tests take, whoever makes them; of copies there are as many more.
+    // What ranks do, and what tests take, whichever rank makes them; of copies there are as many
+    // more.
     let weight = |point: &Point| {
         let tests = sources[point.record].label().patches as f64 / PATCHES_AS_A_RANK;
         point.ranks as f64 + tests
@@ -446,10 +449,10 @@ impl Replayed {
         })
     }
 
-    /// The same in so many copies, a power of two; see [`crate::synthetic`].
+    /// The record in a number of copies, a power of two; see [`crate::synthetic`].
     ///
     /// # Errors
-    /// There cannot be so many.
+    /// There cannot be this many.
     pub fn copied(mut self, copies: u32) -> Result<Self, CopiesError> {
         let label = &mut self.label;
         let of_one = label.patches / self.copies as usize;
@@ -466,7 +469,7 @@ impl Replayed {
         Ok(self)
     }
 
-    /// The same under another name in tables.
+    /// The record under another name in tables.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.label.name);

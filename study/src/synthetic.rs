@@ -11,10 +11,10 @@ use weft_balance::separation::Tile;
 
 use crate::record::{Border, Column, Header, Record, RecordError, Route, Step, Task};
 
-/// Copies of a record have so many patches at most: 160,000,000 vertices of the drape scenes.
+/// Copies of a record have this many patches at most: 160,000,000 vertices of the drape scenes.
 pub const MOST_PATCHES: usize = 1 << 20;
 
-/// And so many vertices, of each of which every rank's layout knows the place.
+/// And this many vertices, of each of which every rank's layout knows the place.
 pub const MOST_VERTICES: u64 = 1 << 28;
 
 /// Why there are no such copies of a record.
@@ -62,10 +62,10 @@ pub enum CopiesError {
 }
 
 impl CopiesError {
-    /// Whether there can be so many copies of so many patches, before there is a record.
+    /// Whether there can be this many copies of this many patches, before there is a record.
     ///
     /// # Errors
-    /// They are no power of two, or too many. Of one there is always one.
+    /// They are no power of two, or too many. There is always one copy of one.
     pub fn check(patches: usize, copies: u32) -> Result<(), Self> {
         if !copies.is_power_of_two() {
             return Err(Self::NoPower(copies));
@@ -81,10 +81,10 @@ impl CopiesError {
         Ok(())
     }
 
-    /// Whether there is room for the vertices of so many copies.
+    /// Whether there is room for the vertices of this many copies.
     ///
     /// # Errors
-    /// They are too many. Of one there is always one.
+    /// They are too many. There is always one copy of one.
     pub fn check_vertices(vertices: u64, copies: u32) -> Result<(), Self> {
         let most = MOST_VERTICES / vertices.max(1);
         if copies > 1 && u64::from(copies) > most {
@@ -97,10 +97,10 @@ impl CopiesError {
         Ok(())
     }
 
-    /// Whether what a record numbers, see [`numbered`], has numbers in so many copies.
+    /// Whether what a record numbers, see [`numbered`], has numbers in this many copies.
     ///
     /// # Errors
-    /// They are too many. Of one there is always one.
+    /// They are too many. There is always one copy of one.
     pub fn check_numbers(count: usize, copies: u32) -> Result<(), Self> {
         let most = u32::MAX as usize / count.max(1);
         if copies > 1 && copies as usize > most {
@@ -122,7 +122,7 @@ pub fn numbered(header: &Header) -> usize {
     header.tiles.len().max(coarse)
 }
 
-/// The header of so many copies, no more than [`CopiesError`] lets be.
+/// The header of this many copies, no more than [`CopiesError`] lets be.
 #[must_use]
 pub fn copied_header(header: &Header, copies: u32) -> Header {
     let patches = header.patches.len();
@@ -149,7 +149,7 @@ pub fn copied_header(header: &Header, copies: u32) -> Header {
     }
 }
 
-/// A step of so many copies, no more than [`CopiesError`] lets be: copy k is at the step k after
+/// A step of this many copies, no more than [`CopiesError`] lets be: copy k is at the step k after
 /// this one, round and round.
 ///
 /// # Errors

@@ -95,7 +95,7 @@ fn row(
     let alone = Summary::of(&alone.iter().map(&time).collect::<Vec<_>>()).mean;
     let times: Vec<f64> = group.iter().map(|of| time(of)).collect();
     let times = Summary::of(&times);
-    // Of repetitions all know something or none.
+    // All repetitions know something, or none does.
     let mean = |value: &dyn Fn(&Measured) -> Option<f64>| {
         let values: Option<Vec<f64>> = group.iter().map(|of| Some(ms(of, value(of)?))).collect();
         values.map(|values| Summary::of(&values).mean)

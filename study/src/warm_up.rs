@@ -14,7 +14,7 @@ use crate::replay::{Left, Machine, replay};
 use crate::sweep::SweepError;
 use crate::synthetic::copied_step;
 
-/// The number of recorded steps before the first that counts, if the run has so many. Ranks make an
+/// The number of recorded steps before the first that counts, if the run has as many. Ranks make an
 /// assignment every eight steps, and the second one is made of the costs under the first one.
 pub const WARM_UP_STEPS: u64 = 16;
 

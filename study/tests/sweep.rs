@@ -23,7 +23,7 @@ use weft_study::tables::{Row, csv, rows, text};
 
 const PATCHES: u32 = 8;
 
-/// A tree of about so many tests, and how many contacts it has.
+/// A tree of about this many tests, and how many contacts it has.
 fn tree(tests: u32, seed: u32) -> (Tree, u32) {
     let (mut visits, mut contacts) = (Vec::new(), 0);
     let mut random = seed.wrapping_mul(2_654_435_761) | 1;
@@ -227,7 +227,7 @@ fn where_one_rank_has_all_collisions_stealing_mends_it_and_no_bound_is_broken() 
         "{none:?}"
     );
     assert!(best.speedup > 2.5 * none.speedup, "{best:?}");
-    // Who foresees it needs no stealing, or less of it.
+    // A policy that foresees it needs no stealing, or less of it.
     let foreseen = find(&rows, "forecast-static", "collide", 8);
     assert!(foreseen.speedup > 2.5 * none.speedup, "{foreseen:?}");
     let both = find(&rows, "forecast", "collide", 8);
@@ -307,7 +307,7 @@ fn a_sweep_that_is_stopped_keeps_what_it_has_and_does_the_rest_the_next_time() {
     assert_eq!((whole.found, whole.stale, whole.damaged), (3, 0, 0));
     let other = swept(&record, &folder.path().join("other"), 2).unwrap();
     assert_eq!(csv(&rows(&plan(), &whole)), csv(&rows(&plan(), &other)));
-    // Who is asked to stop after the last point is done.
+    // A study may be asked to stop after its last point is done.
     let all = sweep(&plan(), &[&source], &out, 1, &|_| ControlFlow::Break(()));
     assert!(all.is_ok());
 }
@@ -444,7 +444,7 @@ fn broken_records_are_refused_with_the_reason() {
             "{less}: {cut:?}"
         );
     }
-    // What is behind it may be shorter than the head of a piece, or no piece, or another record.
+    // The bytes behind it may be shorter than the head of a piece, or no piece, or another record.
     for more in [&b"x"[..], b"junk at the end of it", &[0; 64], &good] {
         let longer = open(&[&good, more].concat());
         assert!(

@@ -1,7 +1,7 @@
 //! Continuous collision detection against an exact oracle, and that it is not empty caution.
 //!
 //! Queries are made by a generator: hits and near misses of all sorts, with every change that
-//! upsets floating-point geometry. Those that are called safe are proven safe by other means, in
+//! upsets floating-point geometry. Queries that are called safe are proven safe by other means, in
 //! whole numbers if need be; those that are hits must be near, and rarely false.
 
 mod clear;
@@ -283,7 +283,7 @@ fn times_are_hardly_early() {
         };
         hits += 1;
         assert!(hit.time <= met.time * (1.0 + 1e-9), "{hit:?} {met:?}");
-        // What is left of the way is no longer than the slack.
+        // The rest of the way is no longer than the slack.
         let early = (met.time - hit.time) * met.speed / near(kind, &x, 0.0);
         worst = worst.max(early);
     }

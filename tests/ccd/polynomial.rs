@@ -1,4 +1,5 @@
-//! Polynomials with whole coefficients: exact signs, and what a root makes of another's sign.
+//! Polynomials with whole coefficients: exact signs, and the sign of one polynomial at the root of
+//! another.
 
 use std::cmp::Ordering;
 

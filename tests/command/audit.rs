@@ -178,7 +178,7 @@ fn cloth_that_bodies_go_through_is_told_by_body_where_they_are_in_each_frame() {
         before
     );
 
-    // What is missing is named, and nothing is changed.
+    // Missing frames are named, and nothing is changed.
     fs::remove_file(place.path("a/frames/moving-1-block.000020.vtp")).unwrap();
     fs::write(place.path("a/frames/crossings.000020.vtp"), "kept").unwrap();
     let (code, message) = place.fails("audit a");

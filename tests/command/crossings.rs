@@ -1,7 +1,7 @@
 //! Scenes in which cloth must cross neither itself nor bodies, and the list of those in which it
 //! does today.
 //!
-//! Each scene is run in a shortened form with a strict audit. Those of `expected_crossings.txt`
+//! Each scene is run in a shortened form with a strict audit. Scenes of `expected_crossings.txt`
 //! fail, all others pass: a scene that begins to cross is a fault, and one that no longer does is
 //! taken off the list, which only ever gets shorter.
 
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 use crate::place::Place;
 
-/// What is run of each scene beside the test, and of each in `scenes/`.
+/// The runs of each scene beside the test, and of each in `scenes/`.
 const RUNS: &[(&str, &str)] = &[
     ("corner-folded", "--until 0.2"),
     ("face-sinks", "--until 0.2"),

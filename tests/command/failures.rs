@@ -57,9 +57,9 @@ fn a_step_that_is_not_the_first_fails_after_all_others_were_told_of() {
 
 /// Beside such stiffness such mass is lost by rounding: then nothing keeps the matrix definite, and
 /// it is a matter of luck whether a direction of negative curvature is met or the solve goes
-/// nowhere. Either is told as what it is. The cloth moves, so that rounding leaves forces to solve
-/// for: one that only falls needs no iteration after its first step. Stiff triangles alone were
-/// seen to be solved for; with hinges as stiff, no turn was.
+/// nowhere. Each is reported as what it is. The cloth moves, so that rounding leaves forces to
+/// solve for: one that only falls needs no iteration after its first step. Stiff triangles alone
+/// were seen to be solved for; with hinges as stiff, no turn was.
 #[test]
 fn a_matrix_that_rounding_makes_indefinite_is_told() {
     for turn in [0.3, 0.7, 1.1] {

@@ -110,7 +110,7 @@ fn arguments_of_any_bytes_are_taken_and_never_panic() {
         let output = place.command(arguments).arg(nowhere).output().unwrap();
         refused(&output, code, &[]);
     }
-    // The same as text, where bytes that are none are refused at once.
+    // The file as text, where bytes that are none are refused at once.
     let hostile = "no\u{202e}where\u{1b}[2J\nerror: x";
     for (arguments, code) in [
         ("run small.toml --comm", 2),
@@ -159,7 +159,7 @@ fn a_name_that_deceives_is_shown_as_what_it_is_wherever_it_stands() {
         text.contains("x\\n\\u{1b}[1m.toml  ") && text.contains("(not valid"),
         "{text}"
     );
-    // What is printed as a scene is that scene again.
+    // The text that is printed as a scene is that scene again.
     let check = place.weft("check small.toml");
     fs::write(place.path("again.toml"), acts_on_nothing(&check.stdout)).unwrap();
     let again = place.weft("check again.toml");

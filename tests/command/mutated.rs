@@ -155,7 +155,7 @@ fn plain(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     damaged(bytes, random)
 }
 
-/// The last so many bytes are those of the sum of all before.
+/// The last this many bytes are those of the sum of all before.
 fn sealed<const N: usize>(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     if random.below(5) == 0 {
         return damaged(bytes, random);

@@ -109,7 +109,7 @@ fn after(line: &str, word: &str) -> f64 {
 fn efficiencies_are_the_same_everywhere_and_outputs_are_no_part_of_them() {
     let place = Place::new();
     for ranks in [1, 3] {
-        // All steps are traced: what only a trace could tell is told without one too.
+        // All steps are traced: what otherwise only a trace tells stands there without one too.
         let run = format!("run small.toml --ranks {ranks} --trace --out out --overwrite");
         let said = String::from_utf8(place.weft(&run).stdout).unwrap();
         let record = record(&place.path("out"));

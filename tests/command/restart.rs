@@ -64,7 +64,7 @@ fn long_run(place: &Place, through: &[&str]) -> Child {
     child
 }
 
-/// Waits until the long run has taken so many steps.
+/// Waits until the long run has taken this many steps.
 fn reaches(place: &Place, child: &mut Child, steps: u64) {
     while checkpoints(&place.path("long"))
         .last()
@@ -156,7 +156,7 @@ fn frames_are_continued() {
     let to = |steps| format!("{RUN} part --ranks 1 --steps {steps} --resume");
     place.weft(&to(10).replace(" --resume", ""));
     place.weft(&to(20));
-    // The same steps again, from the older checkpoint.
+    // It takes the same steps again, from the older checkpoint.
     let older = "--resume=part/state.000010.ckpt";
     place.weft(&to(30).replace("--resume", older));
     assert_eq!(hash_of(&place.weft(&to(40))), whole);
@@ -170,7 +170,7 @@ fn frames_are_continued() {
 
 #[test]
 fn a_signal_stops_in_order() {
-    // Whoever runs these tests may have been told to outlive a terminal.
+    // The process that runs these tests may have been set to outlive a terminal.
     let listens: &[&str] = &["env", "--default-signal=HUP"];
     for (name, through) in [
         ("TERM", &[][..]),

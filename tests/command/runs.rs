@@ -765,7 +765,7 @@ fn a_run_that_is_killed_over_and_over_ends_as_one_that_was_not() {
         let ranks = 1 + random.below(3);
         let began = newest();
         let mut child = start(&place, &format!("{common} --until 3600 --ranks {ranks}"));
-        // So many steps, and then so many looks: within the next one, or within what is written
+        // This many steps, and then as many looks: within the next one, or within what is written
         // after it.
         let more = random.below(3);
         for _ in 0..2000 {

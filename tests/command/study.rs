@@ -90,7 +90,7 @@ fn a_recorded_run_ends_with_the_same_state() {
     assert!(place.path("recorded/record.weftrec").exists());
 }
 
-/// Who goes on from amid the steps that are to be recorded is told what the record lacks.
+/// A recording that goes on from amid its steps says what the record lacks.
 #[test]
 fn a_record_without_all_of_its_steps_is_told_of() {
     let place = Place::new();
@@ -335,7 +335,7 @@ fn a_recording_that_is_stopped_goes_on_and_its_record_is_of_the_same_tests() {
     assert_eq!(tests("out"), tests("whole"));
 }
 
-/// Who stops amid the steps that are recorded goes on from before them, early enough for forecasts.
+/// A recording that was stopped goes on from before its steps, early enough for forecasts.
 #[test]
 fn a_recording_that_is_stopped_amid_its_steps_begins_before_them() {
     let place = Place::new();

@@ -51,6 +51,7 @@ for frame in frames:
     expect("strain of each triangle", len(strain) == len(cloth) and np.max(np.abs(strain)) < 0.05)
     for name in ("contact", "squeezed", "cut"):
         expect(name, frame.point_data[name].shape == (162,))
+    expect("contact_force", frame.point_data["contact_force"].shape == (162, 3))
 expect("the sheet is strained by its pins", np.max(frames[-1].cell_data["strain"]) > 1e-5)
 
 # What the artist has.

@@ -209,7 +209,7 @@ impl Way {
         let known = Elastica::new(gamma);
         let shape = |p: DVec3| {
             let [x, drop] = known.at(p.x / end);
-            // What is held stays in its plane.
+            // Held vertices stay in their plane.
             if p.x < 0.51 * CELL {
                 p
             } else {

@@ -46,7 +46,7 @@ fn loss(material: &str, mode: usize, damped: usize) -> f64 {
     let field = MODES[mode].1;
     let moved: Vec<DVec3> = model.rest().iter().map(|&p| p + field(p)).collect();
     let elastic = if mode == 2 {
-        // Of bending alone: displaced so far, the sheet is stretched too.
+        // This is of bending alone: displaced so far, the sheet is stretched too.
         let at = |v: [u32; 4]| v.map(|v| moved[v as usize]);
         let hinges = model.hinges().iter().map(|h| h.energy(at(h.vertices)));
         let folds = model.folds().iter().map(|f| f.energy(at(f.vertices)));

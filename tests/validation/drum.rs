@@ -18,8 +18,8 @@ fn mode(rest: DVec3) -> DVec3 {
     DVec3::Z * (along(rest.x) * along(rest.y))
 }
 
-/// ω² in 1/s² of a sheet of 1 m by 1 m, from one step of central differences: `x₁ = x₀ (1 −
-/// ω²h²/2)`.
+/// The square ω² in 1/s² of a sheet of 1 m by 1 m, from one step of central differences: `x₁ = x₀
+/// (1 − ω²h²/2)`.
 fn square(cells: usize) -> f64 {
     let (h, size) = (2e-4, 1e-4);
     let sides = "pins = [{ min = [-1, -1, -1], max = [-0.4999, 1, 1] }, { min = [0.4999, -1, -1], max = [1, 1, 1] }, \

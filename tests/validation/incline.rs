@@ -220,7 +220,7 @@ fn what_arrives_within_a_step_slides_freely_until_it_touches() {
         )
     };
     let step = 1e-3;
-    // Touches after so many steps.
+    // Touches after this many steps.
     for touch in [3.1_f64, 3.5, 3.9] {
         let t = touch * step;
         let height = THICKNESS + t + 0.5 * GRAVITY * t * t;

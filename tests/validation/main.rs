@@ -11,6 +11,8 @@
     reason = "tests use the tests, the example the curves"
 )]
 
+#[cfg(test)]
+mod balloon;
 mod bending_springs;
 mod bias;
 mod biaxial;

@@ -56,7 +56,7 @@ struct State {
 
 /// The flap after a step, from its states now and, for backward differences, a step before.
 fn known(now: State, before: Option<State>) -> State {
-    // x̂ and v̂, see docs/src/theory.md: r = 1 makes b a third.
+    // x̂ and v̂, see docs/src/understand/time.md: r = 1 makes b a third.
     let (tau, ahead) = match before {
         None => (STEP, now),
         Some(before) => (

@@ -20,7 +20,7 @@ use super::rig::{Rig, meshes, settle};
 const CELLS: usize = 24;
 const RADIUS: f64 = 5.0;
 const ISOTROPIC: &str = "bending = 1e-5";
-/// 2H by Huber's rule.
+/// A woven cloth whose 2H follows Huber's rule.
 const WOVEN: &str = "bending = [1e-5, 1e-6]";
 const MODELS: [&str; 2] = ["quadratic", "dihedral"];
 /// Between the warp and the rows of the mesh, in degrees.
@@ -72,7 +72,7 @@ impl Sheet {
             .sum()
     }
 
-    /// Of bending alone, over that of a plate bent to a cylinder along `angle`.
+    /// The energy of bending alone, over that of a plate bent to a cylinder along `angle`.
     fn ratio(&self, x: &[DVec3], angle: f64) -> f64 {
         let model = self.world.model();
         let hinges = (model.hinges().iter()).map(|h| h.energy(h.vertices.map(|v| x[v as usize])));
@@ -84,7 +84,7 @@ impl Sheet {
         energy / (0.5 * self.known(angle) * self.area() / (RADIUS * RADIUS))
     }
 
-    /// That of a cylinder whose vertices have moved to where they like, but for those that are
+    /// The ratio of a cylinder whose vertices have moved to where they like, but for those that are
     /// held.
     fn at_rest(&self, angle: f64) -> f64 {
         let x = settle(&self.world, |p| cylinder(p, angle), 1e-6);
@@ -270,7 +270,7 @@ fn fabrics_are_right_on_any_mesh() {
     }
 }
 
-/// Springs have prefactors only, and where none are right that is told.
+/// Springs have prefactors only, and where none are right there is a warning.
 #[test]
 fn springs_that_no_prefactors_make_right_are_told() {
     for (name, mesh) in meshes(CELLS) {
@@ -289,7 +289,7 @@ fn springs_that_no_prefactors_make_right_are_told() {
 }
 
 /// Ten to one is not had where four and eight triangles meet in turn, with the weave along the
-/// rows: some direction is a quarter too soft, and that is told.
+/// rows: some direction is a quarter too soft, with a warning.
 #[test]
 fn what_no_elements_make_right_is_told() {
     let all = meshes(CELLS);
@@ -302,7 +302,7 @@ fn what_no_elements_make_right_is_told() {
         warnings.contains("`cloth0` is 0.73 to 1.00 times as stiff"),
         "{warnings}"
     );
-    // What is isotropic does not depend on a warp that is perpendicular to it.
+    // Isotropic cloth does not depend on a warp that is perpendicular to it.
     for (name, mesh) in all {
         let standing = TriMesh {
             positions: mesh

@@ -100,7 +100,7 @@ impl Rig {
         World::build(&scene).unwrap_or_else(|e| panic!("{e}\n{text}"))
     }
 
-    /// The same with this mesh as its cloth; `cloth` are the other lines of its table.
+    /// The world with this mesh as its cloth; `cloth` are the other lines of its table.
     pub fn world_of(&self, mesh: &TriMesh) -> World {
         let file = tempfile::Builder::new().suffix(".obj").tempfile().unwrap();
         write_obj(mesh, &mut BufWriter::new(file.as_file())).unwrap();
@@ -157,7 +157,7 @@ pub fn forces(world: &World, x: &[DVec3]) -> Vec<DVec3> {
 
 const MOST_STEPS: usize = 10_000;
 
-/// Meshes of a square of 1 m from the origin on, with so many cells along x: by what they are.
+/// Meshes of a square of 1 m from the origin on, with this many cells along x: by what they are.
 pub fn meshes(cells: usize) -> [(&'static str, TriMesh); 6] {
     [
         ("checkerboard", checkerboard([1.0; 2], [cells; 2])),
@@ -202,7 +202,7 @@ pub fn crossed(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
     mesh
 }
 
-/// The same with diagonals that are parallel.
+/// A grid whose diagonals are parallel.
 pub fn parallel(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
     let mut mesh = herringbone(size, cells);
     for j in 0..cells[1] {

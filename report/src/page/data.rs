@@ -1,7 +1,7 @@
 //! What the page draws, as arrays: spans of all ranks in ticks of one clock, steps, the cloth.
 //!
-//! A tick is so many ns that the whole trace fits into 32 bits. Begins are stored as differences
-//! within a track, for those compress well.
+//! A tick is as many ns as needed so that the whole trace fits into 32 bits. Begins are stored as
+//! differences within a track, for those compress well.
 
 use serde_json::{Value, json};
 

@@ -46,7 +46,7 @@ impl Pack {
         self.bytes.extend(bytes);
     }
 
-    /// What is where: by name the kind, the first byte and the length.
+    /// The index of the arrays: by name the kind, the first byte and the length.
     pub(super) fn index(&self) -> Value {
         Value::Object(self.index.clone())
     }

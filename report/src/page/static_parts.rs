@@ -62,7 +62,7 @@ pub(super) fn tiles(out: &mut dyn Write, digest: &Digest) -> io::Result<()> {
             Escaped(value)
         )
     };
-    // Those of traced steps stand below their table.
+    // The efficiencies of traced steps stand below their table.
     if let Some(Efficiency {
         load_balance,
         communication,

@@ -58,7 +58,7 @@ pub(crate) fn scope(timeline: &mut Timeline, step: u64, events: &[(u64, What)]) 
     timeline.add_scope(step, trace.under(&Policy::PAPER));
 }
 
-/// The same in the room that the timeline has.
+/// Adds a scope with as many events as the timeline has room for.
 pub(crate) fn bounded_scope(timeline: &mut Timeline, step: u64, events: &[(u64, What)]) {
     let mut recorder = Recorder::with_capacity(timeline.lend());
     for &(at, what) in events {
@@ -161,7 +161,7 @@ pub(crate) fn directory(path: &Path, timelines: &[Timeline], exit: &str) {
             )
         })
         .collect();
-    // It is told of at the end.
+    // It is named at the end.
     let trace = match exit {
         "null" => "null",
         _ => r#"{"clock_error_s": 0.0}"#,

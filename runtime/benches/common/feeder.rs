@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weft_runtime::{Context, Split, Step, Task};
 
-/// Lives to be split: each piece is one of so many that are left.
+/// Lives to be split: each piece is one of those that are left.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Feeder(pub(crate) u64);
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Round trips of Comm against bare MPI, and what a steal takes, between two ranks. On a machine that others use the
-# figures to believe are the ratios of turns of some milliseconds, taken in one process; round_trip.c is the same bare
-# ping-pong in C, run in between, to see that the bindings add nothing.
+# Round trips of Comm against bare MPI, and what a steal takes, between two ranks. On a machine that
+# others use the figures to believe are the ratios of turns of some milliseconds, taken in one
+# process; round_trip.c is the same bare ping-pong in C, run in between, to see that the bindings
+# add nothing.
 #
 #   runtime/mpi/benches/compare.sh [TIMES]
 set -euo pipefail

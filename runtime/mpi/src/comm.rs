@@ -201,7 +201,7 @@ impl<'m> MpiComm<'m> {
         self.take_some(usize::MAX)
     }
 
-    /// Takes at most so many short messages and announcements, and what has come of long ones.
+    /// Takes at most this many short messages and announcements, and what has come of long ones.
     fn take_some(&mut self, most: usize) -> bool {
         end::answer_panics(self.mpi, &self.lanes);
         let mut taken = 0;
@@ -316,7 +316,7 @@ impl<'m> MpiComm<'m> {
                 }
             }
         }
-        // What is whole and behind no other is filed, which may free what is behind it.
+        // A message that is whole and behind no other is filed, which may free what is behind it.
         let mut i = 0;
         while i < self.arriving.len() {
             let Arriving { from, tag, .. } = self.arriving[i];
@@ -440,8 +440,8 @@ impl Comm for MpiComm<'_> {
 
     fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError> {
         self.check()?;
-        // What is here came before what a poll would find; but a rank that never runs out of
-        // messages, for it sends some to itself, must hear others too.
+        // Messages that are here came before those that a poll would find; but a rank that never
+        // runs out of messages, for it sends some to itself, must hear others too.
         if self.unpolled < MANY_UNPOLLED
             && let Some(message) = self.mailbox.take(tag)
         {

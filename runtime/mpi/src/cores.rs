@@ -51,8 +51,8 @@ impl Cores {
     }
 }
 
-/// Whether on the node of `rank` so many workers of each rank find a core each. `nodes` and `cores`
-/// are of all ranks.
+/// Whether this many workers of each rank on the node of `rank` find a core each. `nodes` and
+/// `cores` are of all ranks.
 #[must_use]
 pub fn roomy(rank: usize, nodes: &[u32], cores: &[Cores], workers: u32) -> bool {
     let own = nodes.get(rank);
@@ -105,7 +105,7 @@ mod tests {
         assert!(roomy(0, &[0; 2], &four[..2], 2));
         assert!(!roomy(0, &[0; 5], &four[..5], 1));
         assert!(!roomy(0, &[0; 3], &four[..3], 2));
-        // Of six ranks on two nodes, the first node has four.
+        // The first of two nodes has four of six ranks.
         let nodes = [0, 0, 0, 0, 1, 1];
         assert!(roomy(0, &nodes, &four, 1));
         assert!(!roomy(3, &nodes, &four, 2));

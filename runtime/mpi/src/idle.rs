@@ -112,7 +112,7 @@ impl Backoff {
         *self = Self::new(self.idle);
     }
 
-    /// Waits between two polls, at most so long, while so many bytes are under way.
+    /// Waits between two polls, at most this long, while this many bytes are under way.
     #[expect(
         clippy::disallowed_methods,
         reason = "a driver reads the clock and sleeps"

@@ -467,7 +467,7 @@ fn test(request: &mut MPI_Request) -> Option<Status> {
 
 fn is_done(request: &mut MPI_Request) -> bool {
     let mut done: c_int = 0;
-    // SAFETY: as in `test`; MPI is told to write no status.
+    // SAFETY: as in `test`; MPI writes no status, as asked.
     unsafe { ffi::MPI_Test(request, &raw mut done, ffi::RSMPI_STATUS_IGNORE) };
     done != 0
 }

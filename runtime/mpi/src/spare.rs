@@ -31,8 +31,9 @@ impl Spares {
         }
     }
 
-    /// An empty buffer with room for so many bytes, and not for more than twice as many, if one was
-    /// kept. Of several the one used last: it is the most likely to be in a cache.
+    /// An empty buffer with room for this many bytes, and not for more than twice as many, if one
+    /// was kept. If there are several, it is the one used last: it is the most likely to be in a
+    /// cache.
     pub(crate) fn take(&mut self, length: usize) -> Option<Vec<u8>> {
         let fits = |b: &Vec<u8>| b.capacity() >= length && b.capacity() / 2 <= length;
         let at = self.buffers.iter().rposition(fits)?;

@@ -3,7 +3,7 @@
 //!
 //!     mpirun -n 2 target/debug/deps/long-… BYTES
 //!
-//! Two ranks take a little more than so many bytes each.
+//! Two ranks take a little more than this many bytes each.
 
 #![allow(clippy::print_stdout, reason = "a test says how it goes")]
 

@@ -16,9 +16,9 @@ const ALLGATHER: Tag = Tag(0xff03);
 const EXCHANGE: Tag = Tag(0xff04);
 const POSTED: Tag = Tag(0xff05);
 
-/// Most ranks of which each sends its block of a gather that is begun to each other rank itself. So
-/// many messages take longer to send and to take than the few of a gather by dissemination, but all
-/// are under way at once, and nobody has to pass anything on.
+/// Most ranks of which each sends its block of a gather that is begun to each other rank itself.
+/// This many messages take longer to send and to take than the few of a gather by dissemination,
+/// but all are under way at once, and nobody has to pass anything on.
 pub const POSTED_UP_TO: usize = 64;
 
 /// The factor by which the blocks that a rank holds grow in each round of a gather to all; it hears
@@ -162,7 +162,7 @@ pub trait Collectives: Comm {
                 starts.push(starts[at] + length);
             }
             assert_eq!(all.len(), starts[lengths.len()], "room for all blocks");
-            // Where so many blocks from a rank's on stand, round the ring.
+            // Where this many blocks from a rank's on stand, round the ring.
             let place = |from: Rank, count: u32| {
                 let (first, end) = (from.index(), from.index() + count as usize);
                 let behind = end.saturating_sub(lengths.len());
@@ -277,7 +277,7 @@ pub trait Collectives: Comm {
 
     /// Sends bytes to some ranks and receives from those that sent here, sorted by sender.
     ///
-    /// Sending twice to one rank is two messages, in order. Who sends to whom is agreed on while
+    /// Sending twice to one rank is two messages, in order. Ranks agree on who sends to whom while
     /// they travel.
     fn exchange(
         &mut self,
@@ -345,8 +345,8 @@ pub fn all_reduce<C: Comm + ?Sized>(
     Ok(values.reduce(op).unwrap_or(value))
 }
 
-/// From how far ahead a rank that holds so many of `n` blocks, its own first, gets further ones in
-/// a round, and how many: as many as it holds from each, as long as there are any.
+/// From how far ahead a rank that holds this many of `n` blocks, its own first, gets further ones
+/// in a round, and how many: as many as it holds from each, as long as there are any.
 fn pieces(held: u32, n: u32) -> impl Iterator<Item = (u32, u32)> {
     let distances = (1..GATHER_FACTOR as u32).map(move |step| step.saturating_mul(held));
     distances
@@ -385,7 +385,7 @@ fn unpack(mut packed: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(blocks)
 }
 
-/// The length of the first so many blocks, packed; `None` if there are fewer.
+/// The length of the first this many blocks, packed; `None` if there are fewer.
 fn prefix(packed: &[u8], count: u32) -> Option<usize> {
     let mut rest = packed;
     for _ in 0..count {

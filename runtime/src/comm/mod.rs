@@ -1,6 +1,6 @@
 //! What a rank may ask of the machine: messages, collectives and a clock.
 //!
-//! A *driver* implements [`Comm`]; everything else in this crate, and whoever uses it, sees only
+//! A *driver* implements [`Comm`]; everything else in this crate, and all that use it, sees only
 //! that trait and cannot tell which driver it runs on:
 //!
 //! * [`solo`]: one rank, nothing to send;
@@ -61,7 +61,7 @@ pub struct Message {
 /// Why a message could not be sent or received.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CommError {
-    /// Another rank ended the job; every rank is told, so that nobody waits for it.
+    /// Another rank ended the job; every rank hears of it, so that nobody waits for it.
     #[error("rank {} ended the job: {reason}", rank.0)]
     Aborted {
         /// The rank that ended it.
@@ -151,8 +151,8 @@ pub trait Comm {
     /// The job was ended, there is no such rank, or it has left or died and sent nothing.
     fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError>;
     /// Gives the processor away until a message may have arrived since the last wait, at most so
-    /// long. Whoever waits looks for what it waits for first, and after each wait: what it leaves
-    /// where it is does not keep it awake.
+    /// long. A rank that waits looks for what it waits for first, and after each wait: what it
+    /// leaves where it is does not keep it awake.
     ///
     /// # Errors
     /// The job was ended.
@@ -176,7 +176,7 @@ pub trait Comm {
         let _ = rank;
         false
     }
-    /// Says that this rank has done so many units of work, which took so long by [`Comm::now`];
+    /// Says that this rank has done this many units of work, which took this long by [`Comm::now`];
     /// returns what they took on that clock afterwards. Only ranks in virtual time, whose clocks
     /// may go by units, need to know.
     fn compute(&mut self, units: u64, took: Duration) -> Duration {

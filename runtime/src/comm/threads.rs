@@ -288,7 +288,8 @@ impl Comm for ThreadComm {
             from: self.rank,
             bytes,
         };
-        // A rank that has gone needs no message; one that still waits for it is told when it asks.
+        // A rank that has gone needs no message; one that still waits for it hears of it when it
+        // asks.
         drop(self.peer(to)?.send(Envelope::Message { tag, message }));
         Ok(())
     }

@@ -209,7 +209,7 @@ pub struct ScopeOptions {
     /// Events to keep of what happens when, for [`ScopeReport::trace`](crate::ScopeReport::trace);
     /// `None` for no trace, 0 for one that only counts what it drops.
     pub trace: Option<usize>,
-    /// If nothing moves for so long, what is live on this rank is told on standard error.
+    /// If nothing moves for this long, the rank lists what is live on standard error.
     pub watch: Option<Duration>,
     /// Longest message that this rank sends, in bytes; at most [`wire::LIMIT`], which is what
     /// others read. Tasks, results and blocks that do not fit into one are refused where they would

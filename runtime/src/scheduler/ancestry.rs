@@ -149,7 +149,7 @@ pub(super) struct Ancestries {
     known: BTreeMap<GroupId, Weak<Ancestry>>,
     /// Groups to be cancelled as soon as they are known here.
     cancelled: BTreeSet<GroupId>,
-    /// Entries that are left when there were last so many are thrown out.
+    /// Entries that are left when there were last this many are thrown out.
     sweep_at: usize,
 }
 

@@ -149,7 +149,7 @@ pub(crate) struct Blocks<B> {
     fresh: Option<BlockName>,
     /// Number of uses so far.
     uses: u64,
-    /// Fetches without an answer. Of each group its own, as one may be refused and another served.
+    /// Fetches without an answer. Each group has its own, as one may be refused and another served.
     fetching: BTreeMap<(BlockName, Base), Fetching>,
     /// Fetches that were given up, whose answers may still come.
     superseded: BTreeMap<u64, BlockName>,

@@ -8,7 +8,7 @@ use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
-    /// Publishes a block of so many bytes.
+    /// Publishes a block of this many bytes.
     ///
     /// # Errors
     /// This version, or a newer one, was published before.

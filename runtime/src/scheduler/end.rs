@@ -1,4 +1,4 @@
-//! The end of groups and of the scope: which of two detectors finds it, and what that is told.
+//! The end of groups and of the scope: which of two detectors finds it, and what that one hears.
 //!
 //! Most scopes have [waves](super::waves) down and up a tree of ranks. Scopes of few ranks in which
 //! no task goes from rank to rank end by [all-to-all](super::all_to_all).
@@ -151,7 +151,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if self.all_to_all.is_some() {
             self.tell_done();
         }
-        // Who has nothing to do has time for them.
+        // A rank that has nothing to do has time for them.
         let messages = self.messages.rest();
         let messages = messages.map(|(to, items)| (to, SchedulerMessage::Posted(items)));
         self.outgoing.extend(messages);

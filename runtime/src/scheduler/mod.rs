@@ -44,7 +44,7 @@ use crate::policy::victims::Place;
 use crate::policy::{Pace, ScopeOptions};
 
 /// Results for other homes are sent together: after so long for each rank of the job, or when they
-/// are so many.
+/// are this many.
 const RESULTS_INTERVAL_PER_RANK: Duration = Duration::from_micros(2);
 const MOST_RESULTS: usize = 256;
 
@@ -98,7 +98,8 @@ struct Entry<T> {
     from: Option<Rank>,
     /// Blocks that it needs are kept in the cache for it.
     holds: bool,
-    /// A worker of this rank waits in a join and may not take it. Those it came by are the oldest.
+    /// A worker of this rank waits in a join and may not take it. The ones it came by are the
+    /// oldest.
     passed: bool,
 }
 

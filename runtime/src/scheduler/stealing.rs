@@ -52,7 +52,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             }
         }
         self.requests.want(within);
-        // Those who have what a rooted group waits for need not be among the lifelines.
+        // Ranks that have what a rooted group waits for need not be among the lifelines.
         if thieves.is_empty() {
             for rank in self.requests.lifelines() {
                 self.outgoing

@@ -184,7 +184,7 @@ impl Network {
             if self.ranks.iter().all(Scheduler::may_leave) {
                 break;
             }
-            // Never early: whoever has joined has all its results.
+            // Never early: a rank that has joined has all its results.
             for (rank, &size) in sizes.iter().enumerate() {
                 let taken = self.taken[rank].len() as u32;
                 assert!(
@@ -196,7 +196,7 @@ impl Network {
         for machine in &self.ranks {
             assert!(machine.may_leave(), "{}", machine.describe());
         }
-        // What is still under way carries nothing: the next scope need not see it.
+        // Messages that are still under way carry nothing: the next scope need not see it.
         for message in self.links.iter().flatten() {
             let idle = match message {
                 Message::StealRequest(_) | Message::Lifeline(_) | Message::Exhausted(..) => true,

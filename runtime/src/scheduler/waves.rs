@@ -579,7 +579,7 @@ mod tests {
     }
 
     /// Makes a report of a rank that waits in this group, and of others whose bodies have ended
-    /// after they had made so many groups.
+    /// after they had made this many groups.
     fn census_of(waits_in: Option<usize>, ended: &[usize]) -> Census {
         let mut census = Census::default();
         let ended = ended.iter().map(|&made| (None, made));

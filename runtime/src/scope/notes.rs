@@ -61,8 +61,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
     }
 
-    /// Messages were read from `now` on, so many requests for tasks among them: tells how long none
-    /// were, if a task was the reason.
+    /// Messages were read from `now` on, this many requests for tasks among them: tells how long
+    /// none were, if a task was the reason.
     pub(super) fn note_deafness(&mut self, now: Duration, requests: u32) {
         let silence = now.saturating_sub(self.heard.at);
         if let Some(kind) = self.heard.ran.take()
@@ -111,7 +111,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 }
 
-/// What the end of a task of so many units looks like.
+/// What the end of a task of this many units looks like.
 pub(super) fn end_of(worker: usize, units: u64) -> What {
     What::TaskEnd {
         worker: worker as u16,

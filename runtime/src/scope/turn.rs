@@ -102,7 +102,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         } else if self.works {
             self.scheduler.idle(now, within);
         } else {
-            // Those that wait in a join of a task's group may need what others have of it.
+            // Workers that wait in a join of a task's group may need what others have of it.
             let waits = |handle: &WorkerHandle<E>| match handle.frames.last() {
                 Some(Frame::WaitsIn(ancestry)) => Some(ancestry.group()),
                 _ => None,
@@ -144,7 +144,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     what: v.what,
                 })?;
             if cancels {
-                // Of what is ahead of workers, nothing that is cancelled is to begin.
+                // Nothing that is cancelled is to begin of what is ahead of workers.
                 self.take_back();
             }
         }

@@ -153,7 +153,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         Ok(true)
     }
 
-    /// How long this thread has worked since the lap began, which did so many units; the next
+    /// How long this thread has worked since the lap began, which did this many units; the next
     /// begins.
     fn ends_lap(&mut self, lap: &mut Lap, units: u64) -> Duration {
         let waited = self.away.saturating_sub(lap.away);
@@ -415,7 +415,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
     }
 
-    /// Puts what is ahead of workers back into the pool, for whoever has nothing to run.
+    /// Puts what is ahead of workers back into the pool, for workers that have nothing to run.
     pub(super) fn take_back(&mut self) {
         for index in 0..self.workers.len() {
             self.take_back_from(index);
@@ -453,7 +453,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             WorkerReport::Cancel(ancestry) => {
                 self.note(What::Cancelled);
                 self.scheduler.cancel(&ancestry);
-                // Of the group, those that have not begun are dropped.
+                // Tasks of the group that have not begun are dropped.
                 self.take_back();
                 Ok(())
             }

@@ -4,8 +4,8 @@
 //! told. They keep it for `--trace` at the same moment, so a subscriber hears what a trace has.
 //!
 //! Spans are opened and closed, but not entered: the main thread of a rank tells what other workers
-//! have done when it hears of it, and ranks in virtual time share one thread. What is within what
-//! is said by explicit parents. Only the main thread's own spans may be entered, see
+//! have done when it hears of it, and ranks in virtual time share one thread. Explicit parents say
+//! which span is within which. Only the main thread's own spans may be entered, see
 //! [`OpenSpan::phase`].
 //!
 //! A subscriber hears times as fields, in ns on the clock of the rank. The time at which it is

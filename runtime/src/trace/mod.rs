@@ -1,7 +1,7 @@
 //! What happens on ranks, event by event, so that a user can see why a program did not scale.
 //!
 //! Counts say how much was stolen. They do not say that 63 ranks waited for the last task of the
-//! 64th. There are two ways to hear more, and each event is told in one place to both: to a
+//! 64th. There are two ways to hear more, and each event goes to both from one place: to a
 //! subscriber of the crate `tracing`, and to the ring that makes a [`Trace`].
 //!
 //! # With `tracing`
@@ -169,8 +169,8 @@ pub enum What {
         /// after it.
         us: u32,
     },
-    /// The rank's pool holds this many tasks. This is told when it has changed, but not more often
-    /// than every 50 µs.
+    /// The rank's pool holds this many tasks. It is recorded when it has changed, but not more
+    /// often than every 50 µs.
     Pool {
         /// The number of tasks.
         tasks: u32,

@@ -449,7 +449,7 @@ impl<'a, 'b, W: Write> RankWriter<'a, 'b, W> {
 }
 
 impl What {
-    /// Whether it is drawn on the track of messages of a rank with so many workers.
+    /// Whether it is drawn on the track of messages of a rank with this many workers.
     fn is_of_messages(self, workers: usize) -> bool {
         match self {
             Self::TaskBegin { .. }

@@ -1,7 +1,7 @@
 //! The ring of events that `--trace` keeps, and the place where a scope tells what happens.
 //!
-//! [`Recorder::record`] is called once for each event, wherever in the scope that is. What it is
-//! told goes to the `tracing` subscriber of the process, if there is one that listens, and into the
+//! [`Recorder::record`] is called once for each event, wherever in the scope that is. The event
+//! goes to the `tracing` subscriber of the process, if there is one that listens, and into the
 //! ring, if one was asked for. If there is neither, it costs a branch.
 //!
 //! A ring that is full keeps the oldest events, because a beginning can be understood by itself and
@@ -17,7 +17,7 @@ use crate::comm::Rank;
 /// Takes down what happens on a rank, or on one of its workers. The default is off.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
-    /// Whether anybody hears what it is told.
+    /// Whether anybody hears its events.
     on: bool,
     /// Whether it keeps events.
     keeps: bool,
@@ -74,7 +74,7 @@ impl Recorder {
         Self::default()
     }
 
-    /// Makes a recorder that keeps at most so many events, of 24 bytes each; memory is taken as
+    /// Makes a recorder that keeps at most this many events, of 24 bytes each; memory is taken as
     /// they come. With room for none it only counts.
     #[must_use]
     pub fn with_capacity(events: usize) -> Self {
@@ -95,7 +95,7 @@ impl Recorder {
         self
     }
 
-    /// Whether anybody hears what it is told; ask before reading a clock only for its sake.
+    /// Whether anybody hears its events; ask before reading a clock only for its sake.
     #[must_use]
     #[inline]
     pub fn is_on(&self) -> bool {
@@ -132,7 +132,7 @@ impl Recorder {
         }
     }
 
-    /// Makes a trace of what was kept on this rank, which has so many workers; `kinds` are the
+    /// Makes a trace of what was kept on this rank, which has this many workers; `kinds` are the
     /// names of tasks by number.
     #[must_use]
     pub fn into_trace(mut self, rank: Rank, workers: usize, kinds: Vec<String>) -> Trace {

@@ -1,4 +1,4 @@
-//! The place of `emit.rs` in builds without the feature `tracing`: nothing is told to anybody.
+//! The place of `emit.rs` in builds without the feature `tracing`: nobody hears of anything.
 
 use std::time::Duration;
 

@@ -78,8 +78,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Makes an empty timeline with room for so many events: spans, samples, and events of scopes,
-    /// of 24 bytes each. Memory is taken as they come.
+    /// Makes an empty timeline with room for this many events: spans, samples, and events of
+    /// scopes, of 24 bytes each. Memory is taken as they come.
     #[must_use]
     pub fn new(rank: Rank, kinds: Vec<SpanKind>, counters: Vec<String>, room: usize) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Timeline {
         }
     }
 
-    /// Sets room aside, if there is any, for so many spans and samples that will frame what comes
+    /// Sets room aside, if there is any, for this many spans and samples that will frame what comes
     /// before them: those of [`Self::frame`] and [`Self::frame_sample`].
     pub fn owe(&mut self, events: usize) {
         if self.has_room(events) {
@@ -264,7 +264,7 @@ mod tests {
         Timeline::new(Rank(1), Vec::new(), Vec::new(), room)
     }
 
-    /// Adds a scope of so many events, in the room that it is lent.
+    /// Adds a scope of this many events, in the room that it is lent.
     fn scope(timeline: &mut Timeline, marks: u64) {
         let lent = timeline.lend();
         let mut recorder = Recorder::with_capacity(lent);

@@ -1,6 +1,6 @@
 //! What a rank's main thread does outside of scopes: phases, counters and waits for messages.
 //!
-//! A [`MainTrack`] is told of them as they happen. It passes them on to the `tracing` subscriber of
+//! A [`MainTrack`] hears of them as they happen. It passes them on to the `tracing` subscriber of
 //! the process, and keeps them as [`Mark`]s for a [`Timeline`](super::Timeline) if it is asked to.
 
 use std::time::Duration;
@@ -103,7 +103,7 @@ impl MainTrack {
         });
     }
 
-    /// Ends phases until so many are open.
+    /// Ends phases until this many are open.
     pub fn end_down_to(&mut self, open: usize, at: Duration) {
         while self.open.len() > open {
             self.end(at, None);

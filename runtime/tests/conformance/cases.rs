@@ -200,7 +200,7 @@ fn exchange(comm: &mut dyn Comm) {
     }
 }
 
-/// What was sent before is taken, by sender and in order, whoever has sent how often.
+/// What was sent before is taken, by sender and in order, whichever rank has sent how often.
 fn take_sent(comm: &mut dyn Comm) {
     let (me, size) = (comm.rank().0, comm.size() as u32);
     // Rank r sends r messages to the next, and one to itself.
@@ -282,7 +282,7 @@ fn closed(comm: &mut dyn Comm) {
         comm.wait(Duration::from_micros(50)).unwrap();
         assert_eq!(comm.try_recv(closed).unwrap(), None);
     }
-    // Those that wait for one are told that it cannot come.
+    // Ranks that wait for one hear that it cannot come.
     let me = comm.rank();
     let left = CommError::Left {
         rank: me,

@@ -276,8 +276,8 @@ fn tasks_of_nested_and_rooted_groups_read_too() {
         let name = s.publish(3, 1, vec![2; 50])?;
         for group in [&own, &group] {
             for home in (0..s.size() as u32).map(Rank) {
-                // Of rooted groups only own ones: others may wait elsewhere, and not publish any
-                // more.
+                // Rooted groups only if they are own ones: others may wait elsewhere, and not
+                // publish any more.
                 if home == name.home || s.rank() == Rank(0) {
                     let needs = vec![BlockName { home, ..name }];
                     s.fork(group, ReadsBelow(Read { needs, units: 500 }))?;

@@ -1,4 +1,4 @@
-//! Cancelled groups: what waits is dropped, what runs is told, on every rank; others go on.
+//! Cancelled groups: what waits is dropped, what runs hears of it, on every rank; others go on.
 
 use std::collections::BTreeSet;
 
@@ -126,7 +126,7 @@ enum Heard {
     Go,
 }
 
-/// Runs until it is told to stop, or says so.
+/// Runs until it is asked to stop, or says so.
 #[derive(Serialize, Deserialize)]
 enum Endless {
     Runs,
@@ -209,7 +209,7 @@ fn endless(s: &mut Scope<'_, ()>, rooted: bool, cancels: bool) -> Result<Vec<Ran
         s.fork(&other, search(SPACE / 3, false))?;
     }
     if rooted && s.rank() != Rank(0) {
-        // Who joins a collective group helps with no rooted one.
+        // A rank that joins a collective group helps with no rooted one.
         return Ok(stopped);
     }
     while let Some(heard) = s.join(&group)? {

@@ -116,8 +116,8 @@ pub(crate) fn values<R: std::fmt::Debug>(ended: Vec<Ended<R>>) -> Vec<R> {
     ended.into_iter().map(|e| e.unwrap().0).collect()
 }
 
-/// Options for ranks that are threads, each with so many ranks: (ranks, workers of each, whether it
-/// has a progress thread beside them).
+/// Options for ranks that are threads, each with this many ranks: (ranks, workers of each, whether
+/// it has a progress thread beside them).
 pub(crate) fn threaded<const N: usize>(
     cases: [(usize, usize, bool); N],
 ) -> impl Iterator<Item = (usize, ScopeOptions)> {

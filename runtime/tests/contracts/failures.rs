@@ -1,5 +1,4 @@
-//! What goes wrong is told with rank, task and cause, the scope ends on every rank, and nothing
-//! hangs.
+//! Errors name rank, task and cause, the scope ends on every rank, and nothing hangs.
 
 use std::sync::Mutex;
 

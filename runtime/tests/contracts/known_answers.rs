@@ -10,7 +10,7 @@ use weft_runtime::{
     Context, Policy, Registry, ScopeError, ScopeOptions, ScopeReport, Step, Task, scope,
 };
 
-/// Work that can be divided anywhere: so many units.
+/// Work that can be divided anywhere: this many units.
 #[derive(Serialize, Deserialize)]
 struct Divisible(u64);
 
@@ -36,7 +36,7 @@ impl Task<()> for Divisible {
     }
 }
 
-/// Rank 0 forks one task of so many units; everyone joins. The reports, by rank.
+/// Rank 0 forks one task of this many units; everyone joins. The reports, by rank.
 fn share(ranks: usize, units: u64, machine: &VirtualOptions, seed: u64) -> Vec<ScopeReport> {
     let options = ScopeOptions {
         policy: Policy {
@@ -146,8 +146,9 @@ impl Task<()> for Halved {
     }
 }
 
-/// Depth first, the older half of a pool is nearly all there is: whoever gives it away has nothing
-/// left, and one thief after another has everything. Every other entry leaves both with work.
+/// Depth first, the older half of a pool is nearly all there is: a rank that gives it away has
+/// nothing left, and one thief after another has everything. Every other entry leaves both with
+/// work.
 #[test]
 fn divide_and_conquer_scales() {
     let registry = Registry::new().with::<Halved>();

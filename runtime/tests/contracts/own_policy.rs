@@ -1,4 +1,4 @@
-//! Rules of a user's own crate, as the book's page on policies shows them.
+//! Rules of a user's own crate, as the book's page "A policy" shows them.
 
 use std::time::Duration;
 

@@ -56,7 +56,7 @@ impl Task<(u32, usize)> for Post {
     }
 }
 
-/// Every rank forks the posting of so many numbers, rank 0 five times as many. Messages are read
+/// Every rank forks the posting of this many numbers, rank 0 five times as many. Messages are read
 /// while ranks wait and after.
 fn post(
     comm: &mut dyn Comm,

@@ -308,7 +308,7 @@ fn a_rank_that_has_ended_does_not_die_any_more() {
     assert_eq!(outcome.results, expected);
 }
 
-/// The death that is told first is named, wherever it stands in the list.
+/// The death that is reported first is named, wherever it stands in the list.
 #[test]
 fn of_many_deaths_the_first_is_named() {
     let (ranks, deaths) = (1024, 100);
@@ -331,7 +331,7 @@ fn of_many_deaths_the_first_is_named() {
     .unwrap();
     let first = deaths - 1;
     for (rank, error) in (0..).zip(outcome.results) {
-        // Until the first death is told, half of the others have died by themselves.
+        // Until the first death is reported, half of the others have died by themselves.
         let at = deaths.saturating_sub(rank / 10);
         let dead = rank % 10 == 0 && rank / 10 < deaths && at <= 51;
         let named = if dead { rank } else { 10 * first };
@@ -531,7 +531,7 @@ fn options_that_make_no_sense_are_refused() {
     }
 }
 
-/// Up to so many ranks blocks of a gather that is begun are under way at once; beyond, they are
+/// Up to this many ranks blocks of a gather that is begun are under way at once; beyond, they are
 /// passed on.
 #[test]
 fn a_gather_that_is_begun_brings_all_blocks_to_any_number_of_ranks() {

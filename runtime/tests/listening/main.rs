@@ -158,7 +158,7 @@ fn a_subscriber_hears_what_the_ring_keeps_with_virtual_times() {
         let again = Ear::default().listen(|| in_virtual_time(&options));
         assert!(again.1 == told, "{policy_name}: another order");
         names.extend(told.into_iter().map(|told| told.name));
-        // What is not recorded is heard all the same.
+        // Events that are not recorded are heard all the same.
         let untraced = ScopeOptions {
             trace: None,
             ..options

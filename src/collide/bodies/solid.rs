@@ -48,7 +48,7 @@ impl Solid {
         }
     }
 
-    /// How deep a point is inside, in m; negative outside, by how much is told for formulas only.
+    /// How deep a point is inside, in m; negative outside, for formulas by the distance.
     #[must_use]
     pub fn depth(&self, p: DVec3) -> f64 {
         match self {

@@ -2,8 +2,8 @@
 //!
 //! A step has one grid, laid over all of the cloth as it is when the step begins. Planes of volumes
 //! are rounded outwards to its lines, so that a rounded volume holds what the exact one holds. What
-//! lies off the grid is held by its border: it is told from what lies on the grid, but not from
-//! other things off it.
+//! lies off the grid is held by its border: it is distinguished from what lies on the grid, but not
+//! from other things off it.
 //!
 //! The grid is a function of positions, which all ranks know. Its lines lie at multiples of a power
 //! of two, so that it stays for many steps, and so do volumes of bodies at rest.
@@ -41,8 +41,8 @@ pub(in crate::collide) struct Grid {
     first: [f32; DIRECTIONS],
 }
 
-/// The line below a coordinate. What is no number lies on the lowest line: it is told from nothing
-/// there.
+/// The line below a coordinate. A coordinate that is no number lies on the lowest line, with
+/// whatever else lies there.
 #[inline(always)]
 fn line(at: f32) -> i16 {
     rounded(at - DOWN)

@@ -147,8 +147,8 @@ impl Siblings {
     }
 }
 
-/// The volumes of a tree. Those of siblings stand together: nodes n, odd, and n + 1 at (n + 1) / 2,
-/// and at 0 the root's, twice.
+/// The volumes of a tree. Volumes of siblings stand together: nodes n, odd, and n + 1 at (n + 1) /
+/// 2, and at 0 the root's, twice.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct Nodes<'a>(pub(in crate::collide) &'a [Siblings]);
 

@@ -85,8 +85,8 @@ impl Refit {
         all
     }
 
-    /// Cuts what is below a node, which has so many triangles, into subtrees of no more than `most`
-    /// triangles.
+    /// Cuts what is below a node, which has this many triangles, into subtrees of no more than
+    /// `most` triangles.
     fn cut(&mut self, tree: &Bvh, (root, triangles): (u32, usize), most: usize) {
         if let Node::Inner(child) = tree.node(root)
             && triangles > most
@@ -97,7 +97,7 @@ impl Refit {
             self.cut(tree, (child + 1, triangles.div_ceil(2)), most);
             return;
         }
-        // What is below a node follows its first child.
+        // The nodes below a node follow its first child.
         let nodes = match tree.node(root) {
             Node::Inner(child) => child..child + 2 * (triangles as u32 - 1),
             Node::Leaf(_) => 0..0,
@@ -402,7 +402,7 @@ mod tests {
                 assert_eq!(first.one(0), first.one(1));
             }
 
-            // The same subtree by subtree, whatever there was before.
+            // Subtree by subtree it is the same, whatever there was before.
             let mut pieced = Vec::new();
             let others = vec![vertices[0]; vertices.len()];
             refit.run(&others, &mut pieced);

@@ -491,7 +491,7 @@ where
                         tests += 1;
                         continue;
                     }
-                    // Of nodes that differ in size the larger is descended.
+                    // The larger of two nodes is descended.
                     (true, true) if K::UNLIKE => {
                         let (size, other) = (first.1.size(a), second.1.size(b));
                         if other > LARGER * size {

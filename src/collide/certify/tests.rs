@@ -173,7 +173,7 @@ impl Cloth {
         }
     }
 
-    /// Does so many times; nothing crosses after any step, nor on the displacement of it.
+    /// Repeats this many times; nothing crosses after any step, nor on the displacement of it.
     fn steps(
         &mut self,
         count: usize,

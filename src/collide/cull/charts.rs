@@ -101,7 +101,7 @@ impl Place {
         }
     }
 
-    /// The place grown by so many cells on all sides.
+    /// The place grown by this many cells on all sides.
     fn grown(self, by: u16, chart: &Chart) -> Self {
         Self {
             chart: self.chart,
@@ -231,7 +231,7 @@ impl<'a> Together<'a> {
     /// The block around a node of each.
     ///
     /// # Panics
-    /// There are not so many nodes.
+    /// There are fewer nodes than that.
     #[inline(always)]
     pub(in crate::collide) fn around(&self, node: u32, other: u32) -> Around {
         let (a, b) = (
@@ -636,7 +636,7 @@ impl Charts {
     /// beside it lies.
     ///
     /// # Panics
-    /// There are not so many beside it.
+    /// There are fewer beside it than that.
     pub(in crate::collide) fn side(&self, place: usize, which: usize) -> (u32, usize) {
         let tile = self.order[place];
         let next = self.tiles[tile as usize].next.iter().enumerate();

@@ -2,7 +2,7 @@
 //! tested on their own.
 //!
 //! Traversal leaves out pairs of nodes that a separation bound keeps apart, except for features
-//! that are closer at rest than a little more than the reach. Those pairs are listed here, so that
+//! that are closer at rest than a little more than the reach. These pairs are listed here, so that
 //! a test of nodes need not care for them: each is tested unless the bound of the block around it
 //! is large enough for just its distance. On a mesh whose cells are larger than the reach there are
 //! few or none.

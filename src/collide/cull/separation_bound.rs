@@ -122,7 +122,7 @@ impl Slack {
     /// large or no numbers.
     pub(in crate::collide) fn new(farthest: f64, steepest: f64) -> Option<Self> {
         let entry = (farthest * steepest).max(1.0) * f64::from(f32::EPSILON) * 8.0;
-        // What is no number is not less, but `max` leaves it out.
+        // A value that is no number is not less, but `max` leaves it out.
         let known = entry < Self::MOST && (farthest * steepest).is_finite();
         known.then_some(Self {
             entry: entry as f32,

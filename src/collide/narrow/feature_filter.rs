@@ -96,7 +96,7 @@ pub(in crate::collide) struct FeatureFilter {
 
 /// Lists of pairs of features as codes: 16 times the number of the pair of triangles, plus the
 /// number of the feature pair as in [`features`]. [`SPREAD`] entries are spare, because [`put`]
-/// always writes so many.
+/// always writes this many.
 #[derive(Debug)]
 struct Lists {
     sides: [[Side; 2]; TRIANGLES],

@@ -103,7 +103,7 @@ impl Snapshot<'_> {
     }
 
     /// The number of targets whose home is one of some patches, with those whose roots do not meet.
-    /// `pairs` tells of how many pairs of patches a patch is the home, among so many patches.
+    /// `pairs` gives the number of pairs of patches whose home a patch is, among this many patches.
     pub(crate) fn count_targets(
         &self,
         own: Range<usize>,

@@ -463,7 +463,7 @@ fn test_rest_adjacent(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: 
     let Some(rest_adjacent) = snap.rest_adjacent_pairs(patch) else {
         return;
     };
-    // The volumes of the patch's own vertices are asked for next in any case. Those of neighbours
+    // The volumes of the patch's own vertices are asked for next in any case. Tests of neighbours
     // are not made, because only a few of them are of interest.
     snap.make_vertex_volumes(patch as usize);
     for index in groups {

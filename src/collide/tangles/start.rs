@@ -2,9 +2,9 @@
 //!
 //! Contours between the same two pieces of cloth, or within one, are looked at together. Edges that
 //! are crossed an odd number of times are cut, and what remains connected is a *region*. Regions on
-//! both sides of a cut are given different colours. Of the two colours the one with fewer vertices
-//! is through the other piece. A piece that is not cut in two, or whose regions have no such
-//! colouring, has no part that is through: then the crossings alone are kept, with one ring.
+//! both sides of a cut are given different colours. The one of the two colours that has fewer
+//! vertices is through the other piece. A piece that is not cut in two, or whose regions have no
+//! such colouring, has no part that is through: then the crossings alone are kept, with one ring.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub fn tangles_of(x: &[DVec3], triangles: &[[u32; 3]]) -> Kept {
     of_crossings(triangles, x.len(), &all)
 }
 
-/// The kept set of triangles over so many vertices that start with such crossings.
+/// The kept set of triangles over this many vertices that start with such crossings.
 fn of_crossings(triangles: &[[u32; 3]], vertices: usize, crossings: &[Crossing]) -> Kept {
     let surface = Surface::new(triangles, vertices);
     let mut pieces = DisjointSets::of_triangles(triangles, vertices);

@@ -226,8 +226,8 @@ fn smooth_cloth_takes_few_tests() {
     assert!(fewer * 4 < all, "{fewer} of {all}");
 }
 
-/// Each triangle of an icosahedron is steep to its neighbours: there is no chart. Of a finer sphere
-/// there are some, of some triangles.
+/// Each triangle of an icosahedron is steep to its neighbours: there is no chart. A finer sphere
+/// has some, of some triangles.
 #[test]
 fn what_lies_in_no_chart_is_tested_in_full() {
     for edge in [0.2, 0.06, 0.02] {
@@ -327,7 +327,7 @@ fn bounds_are_made_with_cells_that_others_made() {
                 part.separation_bounds_of(place..place + 1)
                     == all.separation_bounds_of(place..place + 1)
             );
-            // Of other tiles nothing was made.
+            // Nothing was made of other tiles.
             assert!(place > 0 || part.gradients_made() == 1);
         }
     }

@@ -127,7 +127,7 @@ impl Case {
                 1 => runs[at].split(|s| Split::EVERY_OTHER.take_from(s)),
                 _ => None,
             };
-            // What is given away travels.
+            // Tests that are given away travel.
             runs.extend(piece.map(|piece| {
                 let bytes = serde_json::to_vec(&piece).unwrap();
                 let piece: TestRun = serde_json::from_slice(&bytes).unwrap();

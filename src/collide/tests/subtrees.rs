@@ -140,7 +140,8 @@ fn a_run_that_names_other_pieces_than_its_tests_are_of_is_refused() {
         let run: TestRun = serde_json::from_value(value.clone()).unwrap();
         assert!(!run.is_valid(&snap), "{subtrees:?}");
     }
-    // Of all subtrees: what is above them is of none, and what culling was asked of is what it was.
+    // With all subtrees: what is above them is of none, and what culling was asked of is what it
+    // was.
     value["subtrees"] = serde_json::to_value([all, all_of_other]).unwrap();
     let root = [
         case.cloth[0].refit(0).root(0),
@@ -211,7 +212,7 @@ fn pieces_that_are_open_have_their_vertices_whoever_measured_them() {
     check(all);
     check(0b001);
     assert_eq!(subtrees.opened(1), Some(all));
-    // What is above them is there then too.
+    // The nodes above them are there then too.
     let held = subtrees.some_volumes(1, all);
     assert_eq!(held.nodes().root(), expected.nodes().root());
 }

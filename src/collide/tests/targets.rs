@@ -49,7 +49,7 @@ proptest! {
         prop_assert!(snap.targets().eq(expected));
         prop_assert_eq!(snap.count_targets(0..patches, Ownership::pairs_at), count);
 
-        // The same where some patches are home to one of each pair.
+        // It is so too where some patches are home to one of each pair.
         let ends = cuts.map(|cut| cut.min(patches));
         let own = ends[0].min(ends[1])..ends[0].max(ends[1]);
         let at_home = |p: usize, q: usize| match p == q {

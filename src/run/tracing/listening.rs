@@ -158,7 +158,7 @@ fn a_subscriber_hears_the_run_that_is_recorded_and_changes_nothing() {
             assert_eq!(heard, times, "{name} on rank {rank}");
         }
     }
-    // Who records compares clocks, and tells of that; all else is heard as well without.
+    // A rank that records compares clocks, and tells of that; all else is heard as well without.
     let of_steps = |told: &[Told]| -> Vec<String> {
         let phases = told.iter().filter(|told| told.name == "end phase");
         phases.map(|told| told.fields["phase"].clone()).collect()

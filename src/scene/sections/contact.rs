@@ -53,9 +53,9 @@ impl Section for ContactParameters {
                 set: |contact, culling| contact.culling = culling,
             },
             "With `\"smooth\"`, tests within cloth that is shown to be too smooth to touch itself are \
-             left out, and [no contact is lost](theory.md). That is proven, so the trajectory is the \
-             same to the bit. `\"none\"` is the conservative mode, in which all tests are made: it \
-             trusts no proof, and takes longer.",
+             left out, and [no contact is lost](understand/detection.md#smooth-cloth). That is \
+             proven, so the trajectory is the same to the bit. `\"none\"` is the conservative \
+             mode, in which all tests are made: it trusts no proof, and takes longer.",
         )
         .changes(Changes::Output)
         .idle(without_layers),
@@ -68,7 +68,8 @@ impl Section for ContactParameters {
             },
             "How impulses of contacts and of strain are found after the solve. `\"jacobi\"`: all at \
              once, in rounds with momentum. `\"gauss-seidel\"`: one after the other, in sweeps whose \
-             order is that of [hashed colours](theory.md). `\"both\"`: four sweeps, then rounds.",
+             order is that of [hashed colours](understand/contact.md#sweeps-instead-of-rounds). \
+             `\"both\"`: four sweeps, then rounds.",
         ),
         Key::new(
             "tolerance",
@@ -108,7 +109,7 @@ impl Section for ContactParameters {
                 set: |contact, certify| contact.certify = certify,
             },
             "Whether displacements are cut where cloth would cross cloth or a body in a step, so that \
-             [it never does](theory.md), whatever the step.",
+             [it never does](understand/certification.md), whatever the step.",
         ),
         Key::new(
             "squeezed",

@@ -48,7 +48,7 @@ impl Section for Solver {
                 get: |solver| Some(solver.preconditioner),
                 set: |solver, preconditioner| solver.preconditioner = preconditioner,
             },
-            "The preconditioner of the solves: [what they are](theory.md).",
+            "The preconditioner of the solves: [what they are](understand/solve.md#preconditioners).",
         ),
         Key::new(
             "integrator",
@@ -57,7 +57,7 @@ impl Section for Solver {
                 get: |solver| Some(solver.integrator),
                 set: |solver, integrator| solver.integrator = integrator,
             },
-            "The time integrator: [what they are](theory.md#time).",
+            "The time integrator: [what they are](understand/time.md).",
         ),
         Key::new(
             "newton",

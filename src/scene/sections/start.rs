@@ -21,7 +21,8 @@ impl Section for Start {
         },
         "What becomes of cloth that starts through cloth. `\"refuse\"`: the scene is \
          refused, and what crosses is named. `\"keep\"`: it is listed, and [pulled \
-         apart](theory.md) in certified steps, which let nothing else cross.",
+         apart](understand/certification.md#starts-that-cross) in certified steps, which let \
+         nothing else cross.",
     )
     .idle(uncertified)];
 

@@ -41,7 +41,7 @@ impl Section for Time {
                 set: |time, shortest| time.shortest = Some(shortest),
             },
             "A step that fails is halved, and so are its halves, down to this, which is half a step \
-             at most; [what fails](theory.md#steps-that-fail).",
+             at most; [what fails](understand/time.md#steps-that-fail).",
         )
         .unset("none: the run ends")
         .changes(Changes::Exactness),

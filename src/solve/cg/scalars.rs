@@ -11,7 +11,7 @@
 //! so that r⁺·u⁺ is known before r⁺ is \[Meu87, Saa89\]. Used alone that recurrence drifts away
 //! from r·u, until it becomes negative. It is used once here: the next iteration takes r·u as it
 //! was computed from r and u, which is what makes these scalars as good as those of the usual form
-//! in finite precision \[Meu87, CC20\]. What is left of the prediction is β. Directions that follow
+//! in finite precision \[Meu87, CC20\]. Only β is left of the prediction. Directions that follow
 //! each other are conjugate through it to as much as u·w = p·w holds, which says the same of the
 //! two directions before: an error in it changes sign from one direction to the next, and does not
 //! grow.
@@ -30,11 +30,11 @@
 /// What an iteration adds up over all vertices, and the coarse level adds to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sums {
-    /// r·u.
+    /// The product r·u.
     pub(super) gamma: f64,
-    /// p·w.
+    /// The product p·w.
     pub(super) curvature: f64,
-    /// w·M w.
+    /// The product w·M w.
     pub(super) energy: f64,
 }
 
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Of r, A and M that are diagonal, and p = u.
+        /// Predictions are right where r, A and M are diagonal, and p = u.
         #[test]
         fn what_is_predicted_comes_out(
             r in prop::array::uniform5(-1.0_f64..1.0),

@@ -22,9 +22,9 @@ use crate::team::{Shares, parts};
 const INDEPENDENT: f64 = 1e-8;
 
 impl ModifiedCg {
-    /// x = z + the combination of S x and S `earlier` whose error has the least energy, with
-    /// everything that an iteration starts from. Finds out whether the blocks on the diagonal will
-    /// do, of which `bad_block` will not, and how large a residual is allowed.
+    /// Starts from x = z + the combination of S x and S `earlier` whose error has the least energy,
+    /// with everything that an iteration starts from. Finds out whether the blocks on the diagonal
+    /// will do, of which `bad_block` will not, and how large a residual is allowed.
     pub(super) fn start(
         &mut self,
         comm: &mut dyn Comm,
@@ -155,8 +155,8 @@ impl ModifiedCg {
         }
     }
 
-    /// r = A p, and S A of the vectors in `along` to w and `force`: halos of all are under way at
-    /// once and the matrix is read once. Says how many products that were. Collective.
+    /// Computes r = A p, and S A of the vectors in `along` to w and `force`: halos of all are under
+    /// way at once and the matrix is read once. Says how many products that were. Collective.
     fn multiply_start(
         &mut self,
         comm: &mut dyn Comm,
@@ -183,7 +183,7 @@ impl ModifiedCg {
     }
 }
 
-/// y = A x for several vectors, which the matrix is read once for. Collective.
+/// Computes y = A x for several vectors, for which the matrix is read once. Collective.
 fn multiply_at_once<const N: usize>(
     comm: &mut dyn Comm,
     halo: &mut Halo,
@@ -230,7 +230,7 @@ fn least_energy([pp, pu, uu, pr, ur]: [f64; 5]) -> [f64; 2] {
     } else {
         (0.0, 0.0)
     };
-    // Of u what is conjugate to p.
+    // The part of u that is conjugate to p.
     let rest = uu - mixed * pu;
     let second = if rest > INDEPENDENT * uu {
         (ur - mixed * pr) / rest

@@ -37,9 +37,9 @@ const LEAST: f64 = 1.0 / 16.0;
 enum Move {
     /// Later.
     Not,
-    /// x += a p.
+    /// The update x += a p.
     Along(f64),
-    /// x += a p − b u.
+    /// The update x += a p − b u.
     Between(f64, f64),
 }
 
@@ -98,7 +98,7 @@ impl ModifiedCg {
         });
     }
 
-    /// x, if a step is due.
+    /// Takes x along the last step, if one is due.
     pub(super) fn catch_up(&mut self, system: &System<'_>, x: &mut [DVec3]) {
         let Some(Step { alpha, beta }) = self.due.take() else {
             return;

@@ -42,7 +42,7 @@ struct Job {
 
 type Solved = (Result<Outcome, SolveError>, Vec<DVec3>, Vec<DVec3>);
 
-/// Solves on so many ranks; the results of all ranks, their vectors joined.
+/// Solves on this many ranks; the results of all ranks, their vectors joined.
 fn solve(sheet: &Sheet, ranks: usize, seed: u64, prepare: impl Fn(&mut Job) + Sync) -> Solved {
     let of_ranks = threads::launch(ranks, |comm| {
         let rank = comm.rank().index();

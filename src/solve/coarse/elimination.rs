@@ -1,7 +1,7 @@
 //! In which order the coarse system is eliminated, and which blocks its factor has.
 //!
 //! Minimum degree in its plainest form: the vertex with the fewest neighbours goes next, the lowest
-//! number among equals, and its neighbours become neighbours of each other. Those neighbours are
+//! number among equals, and its neighbours become neighbours of each other. These neighbours are
 //! the rows of its column in the factor, so that order and pattern come out together. The coarse
 //! graph has a few thousand vertices, is made once for a mesh, and every rank finds the same order:
 //! nothing cleverer is needed.

@@ -8,7 +8,7 @@
 //! itself only j < i and half of j = i are taken, which makes a matrix L whose block is L + Lᵀ.
 //! Groups have the modes of their aggregates, so that blocks of A_c within a subdomain are sums of
 //! those of D. Rows are taken in the order of their vertices and columns in the order of theirs, so
-//! that a block has the same bits whoever owns it.
+//! that a block has the same bits whichever rank owns it.
 //!
 //! A vertex that is held takes no part, neither its row nor its columns.
 //!
@@ -299,7 +299,7 @@ impl Kernel for Adding<'_> {
                         Left::Nothing => {}
                     }
                 }
-                // Of scalars a both Σ a and Σ a q.
+                // For scalars a, both Σ a and Σ a q.
                 let (mut sum, mut moment) = (0.0, lanes.splat(0.0));
                 for entry in &far[far_at..target.far_end as usize] {
                     let column = entry.column as usize;
@@ -393,7 +393,7 @@ fn half<L: Lanes>(lanes: L, [a, b, c]: [L::Four; 3]) -> [L::Four; 3] {
     ]
 }
 
-/// z += A T for a vertex with offset q.
+/// Adds z += A T for a vertex with offset q.
 #[inline(always)]
 fn add_block<L: Lanes>(lanes: L, z: &mut [L::Four; 6], [a, b, c]: [L::Four; 3], q: DVec3) {
     let (x, y, w) = (lanes.splat(q.x), lanes.splat(q.y), lanes.splat(q.z));
@@ -418,7 +418,7 @@ fn mixed<L: Lanes>([x, y, w]: [Column<L>; 3], [a, b, c, _]: &[f64; 4]) -> Column
     x.times(*a).plus(y.times(*b)).plus(w.times(*c))
 }
 
-/// z += A P for a vertex with some directions left.
+/// Adds z += A P for a vertex with some directions left.
 #[inline(always)]
 fn add_projected<L: Lanes>(
     lanes: L,

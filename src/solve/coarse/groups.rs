@@ -13,7 +13,7 @@
 //! of groups: they have a tenth of the unknowns, and their factors some 80 bytes a vertex. A
 //! subdomain is a patch or a part of one ([`super::subdomains`]). Errors that are no larger than a
 //! subdomain are solved for here; the coarse level is left with larger ones. D is of patches alone:
-//! whoever owns one does all of it ([`super::cholesky`]), and nothing travels.
+//! the rank that owns one does all of it ([`super::cholesky`]), and nothing travels.
 //!
 //! The modes of a group are those of its aggregate, of these vertices alone: any basis of rigid
 //! motions will do. So the sums of an aggregate are those of its groups added up, blocks of the
@@ -46,14 +46,14 @@ pub(super) struct Groups {
     subdomains: Subdomains,
     /// Which blocks D has, its lower half: those of each subdomain follow each other.
     lower: LowerRows,
-    /// Those of each subdomain, factored.
+    /// The blocks of each subdomain, factored.
     factors: Vec<Cholesky>,
     /// One for each thread.
     workspaces: Vec<Workspace>,
     /// Gᵀ of the last vector, and D⁻¹ of that.
     sums: Vec<Six>,
     change: Vec<Six>,
-    /// Of each owned patch the product of the two.
+    /// The product of the two, for each owned patch.
     energies: Vec<f64>,
     /// D⁻¹ Gᵀ r.
     correction: Vec<Six>,
@@ -237,7 +237,8 @@ impl Groups {
         );
     }
 
-    /// Of each owned patch the last restricted vector's product with what this level makes of it.
+    /// The product of the last restricted vector with its image under this level, for each owned
+    /// patch.
     pub(super) fn energies(&self) -> &[f64] {
         &self.energies
     }

@@ -8,7 +8,7 @@
 //! Tᵢ = [ I  eₓ×qᵢ  e_y×qᵢ  e_z×qᵢ ],   qᵢ = (xᵢ − centroid) / mean distance from it
 //! ```
 //!
-//! and of them what its constraints leave, Pᵢ = Sᵢ Tᵢ. What is stiff in cloth, stretching, hardly
+//! and of them what its constraints leave, Pᵢ = Sᵢ Tᵢ. Stretching, which is stiff in cloth, hardly
 //! resists such motions, and neighbouring vertices take part in them alike: they are what local
 //! preconditioners leave over \[TJM15\]. Rotations are scaled to be of the size of translations.
 //!
@@ -35,11 +35,12 @@ pub(super) struct Modes {
     sizes: Vec<u32>,
     centroids: Vec<DVec3>,
     radii: Vec<f64>,
-    /// q of owned vertices and halo.
+    /// The offsets q of owned vertices and halo.
     offsets: Vec<DVec3>,
     /// S of owned vertices and halo: xx, xy, xz, and yy, yz, zz.
     free: [Vec<DVec3>; 2],
-    /// What is left of each of these: a place in `projected`, or [`ALL`] or [`NOTHING`].
+    /// The directions that are left to each of these: a place in `projected`, or [`ALL`] or
+    /// [`NOTHING`].
     left: Vec<u32>,
     projected: Vec<Projected>,
 }
@@ -141,13 +142,13 @@ impl Modes {
         Ok(())
     }
 
-    /// q of a vertex, owned or of the halo.
+    /// The offset q of a vertex, owned or of the halo.
     #[inline]
     pub(super) fn offset(&self, local: usize) -> DVec3 {
         self.offsets[local]
     }
 
-    /// q of owned vertices and halo.
+    /// The offsets q of owned vertices and halo.
     pub(super) fn offsets(&self) -> &[DVec3] {
         &self.offsets
     }

@@ -59,13 +59,13 @@ impl<L: Lanes> Column<L> {
         self.0.store_eight(self.1)
     }
 
-    /// self + a y.
+    /// The sum self + a y.
     #[inline(always)]
     pub(super) fn with(self, a: &Short, y: &Eight) -> Self {
         self.plus(Self::product(self.0, a, y))
     }
 
-    /// a y.
+    /// The product a y.
     #[inline(always)]
     pub(super) fn product(lanes: L, a: &Short, y: &Eight) -> Self {
         // Three are added up and the other three, neither waits for the other, and then both.
@@ -84,7 +84,7 @@ impl<L: Lanes> Column<L> {
         Self(lanes, lanes.load_eight_short(column))
     }
 
-    /// self + b times such a column, rounded once.
+    /// The sum self + b times such a column, rounded once.
     #[inline(always)]
     fn with_short(self, a: &Short, c: usize, b: f64) -> Self {
         self.plus_product(Self::short(self.0, a, c), b)
@@ -104,7 +104,7 @@ impl<L: Lanes> Column<L> {
         ]
     }
 
-    /// self + such a column times another, number by number.
+    /// The sum self + such a column times another, number by number.
     #[inline(always)]
     fn with_times(self, block: &Short, c: usize, y: Self) -> Self {
         let column = Self::short(self.0, block, c);
@@ -123,7 +123,7 @@ impl<L: Lanes> Column<L> {
         Self(lanes, lanes.join([four, last]))
     }
 
-    /// Of four columns the sums of the first four numbers, with those of the next two.
+    /// The sums of the first four numbers of each of four columns, with those of the next two.
     #[inline(always)]
     fn four_across(lanes: L, first: [L::Four; 4], last: [L::Four; 4]) -> L::Four {
         let [p, q, r, s] = lanes.transposed(first);
@@ -132,32 +132,32 @@ impl<L: Lanes> Column<L> {
         lanes.add(sum, lanes.add(t, u))
     }
 
-    /// self + a b, rounded once.
+    /// Adds a b to self, rounded once.
     #[inline(always)]
     fn add_product(&mut self, a: Self, b: f64) {
         self.1 = self.0.fused_eight(self.1, a.1, self.0.splat_eight(b));
     }
 
-    /// self + a b, rounded once.
+    /// The sum self + a b, rounded once.
     #[inline(always)]
     pub(super) fn plus_product(mut self, a: Self, b: f64) -> Self {
         self.add_product(a, b);
         self
     }
 
-    /// self + other.
+    /// The sum self + other.
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
         Self(self.0, self.0.add_eight(self.1, other.1))
     }
 
-    /// self − other.
+    /// The difference self − other.
     #[inline(always)]
     pub(super) fn minus(self, other: Self) -> Self {
         Self(self.0, self.0.subtract_eight(self.1, other.1))
     }
 
-    /// self b.
+    /// The product self b.
     #[inline(always)]
     pub(super) fn times(self, b: f64) -> Self {
         let by = self.0.splat_eight(b);
@@ -181,7 +181,7 @@ fn columns<L: Lanes>(lanes: L, block: &Padded) -> [Column<L>; 6] {
     [a, b, c, d, e, f]
 }
 
-/// target ← target − a bᵀ for several targets, columns of both in ascending order.
+/// Subtracts a bᵀ from several targets, columns of both in ascending order.
 #[inline(always)]
 pub(super) fn subtract_products<const N: usize>(
     lanes: impl Lanes,
@@ -205,7 +205,7 @@ pub(super) fn subtract_products<const N: usize>(
     }
 }
 
-/// block ← block L⁻ᵀ, where L is a factored block on the diagonal, without its pivots, whose
+/// Sets block ← block L⁻ᵀ, where L is a factored block on the diagonal, without its pivots, whose
 /// inverse is given.
 #[inline(always)]
 pub(super) fn divide(lanes: impl Lanes, block: &mut Padded, diagonal: &Padded, inverse: &Six) {

@@ -37,14 +37,14 @@ impl<L: Lanes> Column<L> {
         six[2..].copy_from_slice(&last);
     }
 
-    /// self + other.
+    /// The sum self + other.
     #[inline(always)]
     pub(super) fn plus(self, other: Self) -> Self {
         let ([a, b], [c, d]) = (self.1, other.1);
         Self(self.0, [self.0.add(a, c), self.0.add(b, d)])
     }
 
-    /// self − other.
+    /// The difference self − other.
     #[inline(always)]
     pub(super) fn minus(self, other: Self) -> Self {
         let ([a, b], [c, d]) = (self.1, other.1);
@@ -57,7 +57,7 @@ impl<L: Lanes> Column<L> {
         Self::load(self.0, six).plus(self).store(six);
     }
 
-    /// self b.
+    /// The product self b.
     #[inline(always)]
     pub(super) fn times(self, b: f64) -> Self {
         let (lanes, [p, q]) = (self.0, self.1);

@@ -47,7 +47,7 @@ impl Subdomains {
         &self.groups
     }
 
-    /// Those of an owned patch.
+    /// The subdomains of an owned patch.
     pub(super) fn in_patch(&self, patch: usize) -> Range<usize> {
         self.in_patch[patch].clone()
     }
@@ -58,7 +58,7 @@ impl Subdomains {
         self.groups[at].contains(&other)
     }
 
-    /// Those that each thread's share of the patches consists of.
+    /// The subdomains of which each thread's share of the patches consists.
     pub(super) fn owned_by(&self, shares: &Shares) -> impl Iterator<Item = Range<usize>> {
         (shares.ranges.iter())
             .map(|patches| self.in_patch[patches.start].start..self.in_patch[patches.end - 1].end)

@@ -171,7 +171,7 @@ fn check_subdomains(sheet: &Sheet, subdomains: usize) {
     assert!(kept > 10 * aggregates.group_count(), "{kept}");
 }
 
-/// u·M v = v·M u and u·M u > 0: what conjugate gradients need.
+/// Symmetry, u·M v = v·M u, and u·M u > 0 are what conjugate gradients need.
 #[test]
 fn every_preconditioner_is_symmetric_and_positive() {
     let sheet = Sheet::new(12, 4);
@@ -234,7 +234,7 @@ fn the_coarse_matrix_has_the_same_bits_on_any_number_of_ranks() {
                 )
                 .unwrap();
             coarse.finish_factor(comm).unwrap();
-            // Of blocks on the diagonal nobody reads the upper half, and it does not travel.
+            // Nobody reads the upper half of blocks on the diagonal, and it does not travel.
             for end in &coarse.starts[1..] {
                 let diagonal = &mut coarse.matrix[end - 1];
                 (0..6).for_each(|c| diagonal[c][..c].fill(0.0));

@@ -135,6 +135,8 @@ pub(crate) struct Impulses {
     bodies: Vec<Impulse>,
     /// What corrections change of velocities, in m/s.
     corrected: Vec<DVec3>,
+    /// The impulses in N s that contacts exert in corrections.
+    contacts: Vec<DVec3>,
 }
 
 /// The velocities of owned vertices in m/s.
@@ -212,6 +214,31 @@ impl Impulses {
     pub(crate) fn after_corrections(&mut self, velocities: &[DVec3]) {
         for (corrected, v) in self.corrected.iter_mut().zip(velocities) {
             *corrected = *v - *corrected;
+        }
+    }
+
+    /// Notes the impulses in N s that contacts exert on owned vertices in corrections.
+    pub(crate) fn note_contacts(&mut self, exerted: &[DVec3]) {
+        self.contacts.clear();
+        self.contacts.extend_from_slice(exerted);
+    }
+
+    /// Adds to the impulses on owned vertices, in N s, the impulses of contacts in the substep: of
+    /// bodies, of layers of cloth, and of certification, which made these changes of velocities.
+    pub(crate) fn add_contacts(&self, at: Context<'_>, cuts: &[Cut], sums: &mut [DVec3]) {
+        for (sum, impulse) in sums.iter_mut().zip(&self.contacts) {
+            *sum += *impulse;
+        }
+        for body in &self.bodies {
+            sums[body.local as usize] += body.impulse;
+        }
+        let (owned, masses) = (at.domain.owned(), at.masses());
+        for cut in cuts {
+            let vertex = cut.vertex as usize;
+            if owned.contains(&vertex) {
+                let i = vertex - owned.start;
+                sums[i] += cut.change * masses[i];
+            }
         }
     }
 

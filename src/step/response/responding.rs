@@ -128,6 +128,7 @@ impl Response {
         note(&pushed, report);
         let velocities = &mut local.v[..count];
         impulses.after_corrections(velocities);
+        impulses.note_contacts(self.corrections.exerted());
         let by_vertex = contacts.vertex_body();
         let clamped = (self.bodies).clamp(by_vertex, velocities, &context);
         report.clamped = clamped as u64;

@@ -36,7 +36,8 @@ use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
 use crate::mesh::{
-    FileAxes, TriMesh, build_body_of_file, build_cloth, build_cloth_of_file, disagreement, warp,
+    FileAxes, TriMesh, build_body_of_file, build_cloth, build_cloth_of_file, check_body,
+    disagreement, warp,
 };
 use crate::physics::ClothModel;
 use crate::scene::{ClothSource, Culling, Placement, Preconditioner, Scene, Shape, Surface};
@@ -129,6 +130,13 @@ impl World {
             let mesh = file.mesh;
             spans.push(widest_face(&mesh));
             model.add(&cloth.name, &mesh, &cloth.material, warp)?;
+            if cloth.pressure != 0.0 {
+                check_body(&mesh, true).map_err(|source| WorldError::Pressure {
+                    cloth: cloth.name.clone(),
+                    source,
+                })?;
+                model.inflate_last(cloth.pressure);
+            }
             let bodies = BodiesAtStart {
                 solids: &solids,
                 motions: &body_motions,

@@ -2,8 +2,8 @@
 //!
 //! Each policy is a line, with bars where repetitions differ; dashed is what the bounds allow, grey
 //! what would be perfect. A point above the frame stands at its edge, with an arrow and its value.
-//! A picture is a grid of panels: the phases of one network, or two phases on all networks. Of a
-//! scene that was cut in several ways one picture has them all: efficiency over the number of
+//! A picture is a grid of panels: the phases of one network, or two phases on all networks. One
+//! picture has all cuts of a scene that was cut in several ways: efficiency over the number of
 //! patches.
 
 mod drawing;
@@ -17,12 +17,12 @@ use self::panel::{Axes, By, Over, panel};
 use crate::PHASES;
 use crate::tables::Row;
 
-/// What is plotted.
+/// The quantity that is plotted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// What one rank takes over what many take.
     Speedup,
-    /// The same over the number of ranks, in %.
+    /// The speed-up over the number of ranks, in %.
     Efficiency,
 }
 
@@ -153,7 +153,7 @@ fn distinct<T: PartialEq>(names: impl Iterator<Item = T>) -> Vec<T> {
 struct Part<'a> {
     network: &'a str,
     phase: &'a str,
-    /// Of so many ranks only.
+    /// The number of ranks, if it shows one only.
     ranks: Option<usize>,
 }
 
@@ -323,7 +323,7 @@ mod tests {
         ] {
             assert!(drawing.contains(words), "no {words:?} in {drawing}");
         }
-        // Of one cut there is nothing to compare, nor of two that are cut alike.
+        // One cut alone has nothing to compare with, nor have two that are cut alike.
         let single = [row(32, "paper", 2, 1.5)];
         assert!(find(&plots(&single), "cloth.patches.efficiency").is_none());
         let mut alike = rows(&["paper"]);
@@ -354,7 +354,7 @@ mod tests {
             with.contains(">130<") && !without.contains(">130<"),
             "{with}"
         );
-        // Of the speed-up likewise: 2.6 on a scale up to 2.
+        // For the speed-up likewise: 2.6 on a scale up to 2.
         let with = find(&steep, "cloth-32.speedup").unwrap().svg();
         assert!(with.contains("font-size=\"8\""), "{with}");
     }

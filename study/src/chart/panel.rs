@@ -14,7 +14,7 @@ const GRID: Color = [235, 235, 235];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     Ranks,
-    /// Of the same scene, cut in other ways.
+    /// The number of patches, of one scene that is cut in several ways.
     Patches,
 }
 

@@ -27,7 +27,7 @@ const HIGHEST_PRICE: f64 = 1e12;
 /// What a step takes one rank, in ns: a day.
 const LONGEST_STEP: f64 = 1e14;
 
-/// What is wrong with the numbers of a header, if anything; a sentence.
+/// Checks the numbers of a header, and says in a sentence if something is wrong with them.
 pub(super) fn header(header: &Header) -> Result<(), String> {
     // Each is below 2³²: no sum of them that is in memory overflows.
     if header.vertices() > MOST_VERTICES || u64::from(header.aggregates) > MOST_VERTICES {
@@ -62,7 +62,7 @@ pub(super) fn header(header: &Header) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with the numbers of a step, if anything; a sentence.
+/// Checks the numbers of a step, and says in a sentence if something is wrong with them.
 pub(super) fn step(step: &Step, header: &Header) -> Result<(), String> {
     let counts = [
         step.products,
@@ -95,7 +95,8 @@ pub(super) fn step(step: &Step, header: &Header) -> Result<(), String> {
     is_short(parts.into_iter().sum())
 }
 
-/// What is wrong with the numbers of all tasks of a step, if anything; a sentence.
+/// Checks the numbers of all tasks of a step, and says in a sentence if something is wrong with
+/// them.
 pub(super) fn tasks(step: &Step, header: &Header) -> Result<(), String> {
     let (mut contacts, mut time) = (0, 0.0);
     for task in &step.tasks {
@@ -125,7 +126,7 @@ fn of_task(task: &Task) -> Result<u64, String> {
     Ok(found.max(task.contacts()))
 }
 
-/// What is wrong with prices, if anything; a sentence.
+/// Checks prices, and says in a sentence if something is wrong with them.
 pub(super) fn prices(prices: &Prices) -> Result<(), String> {
     let good = |price: &f64| (0.0..=HIGHEST_PRICE).contains(price);
     if prices.all().iter().all(good) {

@@ -121,7 +121,7 @@ impl Record {
         &self.header
     }
 
-    /// What is known at the end.
+    /// The summary that is known at the end.
     #[must_use]
     pub fn end(&self) -> &End {
         &self.end
@@ -219,7 +219,7 @@ impl Record {
                 return Err(self.truncated());
             }
             if piece.letter == b'E' && at < size {
-                // Who says that the record ends here is believed only if it does.
+                // A piece that says that the record ends here is believed only if it does.
                 self.read::<End>(piece)?;
                 return Err(RecordError::Longer {
                     path: self.path.clone(),

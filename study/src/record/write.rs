@@ -16,7 +16,7 @@ use crate::shape::write_number;
 pub struct RecordWriter {
     path: PathBuf,
     file: BufWriter<NamedTempFile>,
-    /// Of the steps that count.
+    /// The prices of the steps that count.
     prices: Vec<Prices>,
     /// How many there are that lead to them.
     warm_up: u32,

@@ -140,7 +140,7 @@ impl Clocks {
         computed.collect()
     }
 
-    /// Begins a gather to all of so many bytes from each rank, which [`Clocks::finish_allgather`]
+    /// Begins a gather to all of this many bytes from each rank, which [`Clocks::finish_allgather`]
     /// ends.
     pub(super) fn begin_allgather(&mut self, bytes: impl Fn(usize) -> u64) -> Vec<(usize, u64)> {
         let n = self.now.len();
@@ -165,23 +165,23 @@ impl Clocks {
         }
     }
 
-    /// The same where ranks do not know the lengths of each other's blocks.
+    /// Finishes a gather where ranks do not know the lengths of each other's blocks.
     pub(super) fn finish_gather(
         &mut self,
         under_way: Vec<(usize, u64)>,
         bytes: impl Fn(usize) -> u64,
     ) {
-        // What is passed on has its length before it.
+        // Blocks that are passed on have their length before them.
         self.finish_allgather(under_way, |rank| HEAD + bytes(rank));
     }
 
-    /// A gather to all, by dissemination, of so many bytes from each rank, each block behind its
+    /// A gather to all, by dissemination, of this many bytes from each rank, each block behind its
     /// length.
     pub(super) fn allgather(&mut self, bytes: impl Fn(usize) -> u64) {
         self.allgather_known(|rank| HEAD + bytes(rank));
     }
 
-    /// The same where every rank knows the lengths.
+    /// A gather to all where every rank knows the lengths.
     pub(super) fn allgather_known(&mut self, bytes: impl Fn(usize) -> u64) {
         let n = self.now.len();
         if n < 2 {

@@ -85,9 +85,10 @@ pub struct Machine {
 /// What a step took.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepTimes {
-    /// Of each phase, the slowest rank's time in ns.
+    /// The slowest rank's time of each phase, in ns.
     pub phases: [u64; PHASES.len()],
-    /// Of each phase, what all ranks computed, in ns; the rest of their time they talked or waited.
+    /// The time that all ranks computed in each phase, in ns; the rest of their time they talked or
+    /// waited.
     pub computed: [u64; PHASES.len()],
     /// The whole step: the slowest rank's time in ns.
     pub whole: u64,
@@ -97,7 +98,7 @@ pub struct StepTimes {
     pub tests: u64,
     /// Contacts found.
     pub contacts: u64,
-    /// ns that tasks charged.
+    /// The time that tasks charged, in ns.
     pub charged: u64,
     /// Tasks run, pieces included.
     pub tasks: u64,
@@ -273,7 +274,7 @@ pub fn replay(
     let under_way = clocks.begin_allgather(blocks);
     clocks.compute(|rank| early[rank].cost() - made[rank]);
     clocks.finish_gather(under_way, blocks);
-    // Who makes which tests, and where these begin.
+    // The ranks that make the tests, and where these begin.
     let missed = layout.missed(step, assignment);
     let beginning = |rank: usize| {
         let tasks = (forks[rank].iter()).map(|&(number, _)| &step.tasks[number as usize]);
@@ -494,14 +495,14 @@ fn play(
     })
 }
 
-/// Sorting so many contacts beside so many that are in order, in ns.
+/// Sorting this many contacts beside this many that are in order, in ns.
 fn sorted_after(prices: &Prices, [contacts, others]: [u64; 2]) -> u64 {
     let (new, ordered) = (contacts as usize, others as usize);
     prices.cost(Work::Contacts { new, ordered })
 }
 
-/// The rest of the step: contacts are sorted, of which each rank has so many `unsorted` beside so
-/// many that are in order, and the data-parallel phases follow.
+/// The rest of the step: contacts are sorted, of which each rank has this many `unsorted` beside
+/// this many that are in order, and the data-parallel phases follow.
 fn finish(
     clocks: &mut Clocks,
     starts: &[u64],

@@ -22,7 +22,7 @@ use crate::shape::Kind;
 /// In traces, bodies have numbers from here on; those below are patches.
 const FIRST_BODY: u32 = 1_000_000;
 
-/// Tests are taken from the stack so many at once, and what they lead to is put there after: as a
+/// Tests are taken from the stack this many at once, and what they lead to is put there after: as a
 /// run of the real ones does.
 const TAKEN: u64 = 32;
 /// The most tests that one leads to.
@@ -34,13 +34,13 @@ pub(super) struct Env<'a> {
     pub(super) header: &'a Header,
     pub(super) step: &'a Step,
     pub(super) prices: &'a Prices,
-    /// Who sees which patch.
+    /// The ranks that make the volume of each patch.
     pub(super) bound_owners: &'a BoundOwners,
     /// Whether there is no other rank.
     pub(super) alone: bool,
     /// What this rank has made ready of what tests read.
     pub(super) ready: PreparedPieces,
-    /// Who owns what, and who is here.
+    /// The layout: the owners of patches, and this rank.
     pub(super) layout: &'a Layout,
     pub(super) me: usize,
     /// Tests, contacts, and ns that this rank's tasks charged.
@@ -61,7 +61,7 @@ pub(super) struct Tests {
     /// As a real one has them.
     pieces: [u64; 2],
     depth: u16,
-    /// Of a task that several ranks have forked, what this one does.
+    /// The part that this rank does of a task that several ranks have forked.
     part: Option<Part>,
     /// Whether that was taken out of the stack.
     dealt: bool,

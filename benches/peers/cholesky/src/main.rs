@@ -1,9 +1,10 @@
-//! faer's sparse Cholesky on a system that `cargo bench --bench tolerance` wrote.
+//! Solves a system that `cargo bench --bench tolerance` wrote by the sparse Cholesky factorization
+//! of faer.
 //!
 //!   peer-cholesky DIRECTORY RUNS
 //!
 //! Prints `symbolic MILLISECONDS`, `factor MILLISECONDS` and `solve MILLISECONDS`, of each the
-//! shortest of so many runs on one core, and leaves the solution in `solution.bin`. faer chooses
+//! shortest of this many runs on one core, and leaves the solution in `solution.bin`. faer chooses
 //! order (AMD) and kind of factor by itself.
 
 use std::error::Error;

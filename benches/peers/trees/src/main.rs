@@ -2,7 +2,7 @@
 //!
 //!   peer-trees DIRECTORY RUNS H
 //!
-//! Prints lines `WHAT PEER MILLISECONDS COUNT`, of each the shortest of so many runs. Boxes hold
+//! Prints lines `WHAT PEER MILLISECONDS COUNT`, of each the shortest of this many runs. Boxes hold
 //! the same points as those of the bench and are rounded outwards alike, so that counts can be
 //! compared. parry has a traversal of two trees; with obvhs each leaf asks the tree.
 
@@ -40,7 +40,7 @@ impl Mesh {
         })
     }
 
-    /// Of a triangle and all within `radius` of it.
+    /// The volume of a triangle and of all that is within `radius` of it.
     fn extent(&self, triangle: usize, radius: f64) -> Extent {
         let corners = self.triangles[triangle].map(|v| self.x[v as usize]);
         let low = [0, 1, 2].map(|k| corners[0][k].min(corners[1][k]).min(corners[2][k]));
@@ -58,7 +58,7 @@ fn below(d: f64) -> f32 {
     nearest - nearest.abs() * f32::EPSILON - f32::MIN_POSITIVE
 }
 
-/// Prints the shortest of so many runs, and of more if they take less than a quarter of a second:
+/// Prints the shortest of this many runs, and of more if they take less than a quarter of a second:
 /// caches take a while to hold what comes again.
 fn report<R>(
     what: &str,

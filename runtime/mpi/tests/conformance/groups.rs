@@ -204,7 +204,7 @@ struct Seen {
     results: AtomicU32,
 }
 
-/// Sums of a block, or a task that returns when so many of those are known at its rank.
+/// Sums of a block, or a task that returns when this many of those are known at its rank.
 #[derive(Serialize, Deserialize)]
 enum Late {
     Sum(BlockName),

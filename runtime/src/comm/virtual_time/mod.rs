@@ -1,7 +1,7 @@
 //! Ranks in virtual time: thousands of them in one thread, on a network that is computed.
 //!
-//! Every rank is a coroutine with a clock of its own. Of those that can go on, the one with the
-//! smallest clock runs, until it asks for something that a rank behind it could still change: then
+//! Every rank is a coroutine with a clock of its own. The rank with the smallest clock of those
+//! that can go on runs, until it asks for something that a rank behind it could still change: then
 //! it waits for the others to catch up. Messages cost what [`Network`] says; computation costs what
 //! tasks charge ([`Computation::Modelled`], and then a run depends on nothing but its input: same
 //! options, same log, byte for byte) or the time it takes here ([`Computation::Measured`]).
@@ -59,7 +59,7 @@ pub enum Computation {
 /// Something that goes wrong, at a virtual time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// A rank computes so many times slower than the others.
+    /// A rank computes this many times slower than the others.
     Slow {
         /// Which.
         rank: Rank,
@@ -239,7 +239,7 @@ fn on_a_large_stack(
     })
 }
 
-/// Whether options make sense for so many ranks; the error is a sentence.
+/// Whether options make sense for this many ranks; the error is a sentence.
 fn check(ranks: usize, options: &VirtualOptions) -> Result<(), String> {
     let VirtualOptions {
         network,

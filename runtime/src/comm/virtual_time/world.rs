@@ -319,8 +319,8 @@ impl World {
         clock
     }
 
-    /// Work of so many units was done, which took so long on the rank's clock as far as that runs
-    /// by itself; returns what it took.
+    /// Work of this many units was done, which took this long on the rank's clock as far as that
+    /// runs by itself; returns what it took.
     pub(super) fn compute(&mut self, rank: Rank, units: u64, took: Duration) -> Duration {
         let place = &mut self.places[rank.index()];
         match self.computation {
@@ -548,7 +548,7 @@ impl World {
         }
     }
 
-    /// Ends the job: every other rank is told as soon as a message could tell it.
+    /// Ends the job: every other rank hears of it as soon as a message could tell it.
     pub(super) fn abort(&mut self, rank: Rank, reason: &str) {
         let at = self.places[rank.index()].clock;
         // The dead tell nobody anything, and who was told of a death is not the only one.

@@ -14,9 +14,9 @@ const FIRST: Duration = Duration::from_micros(10);
 const SHORTEST: Duration = Duration::from_micros(1);
 /// Longer, a thief that comes late to a phase would wait for most of it.
 const LONGEST: Duration = Duration::from_millis(10);
-/// A split may come so many times while a steal is under way: several thieves can be on theirs.
+/// This many splits may come while a steal is under way: several thieves can be on theirs.
 const SPLITS_PER_ROUND_TRIP: u32 = 4;
-/// A new round trip counts for one part in so many of the mean.
+/// A new round trip counts for one part in this many of the mean.
 const MEMORY: u32 = 8;
 /// Longer round trips are taken for this: they say nothing about the network.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);

@@ -36,7 +36,7 @@ impl Default for Interval {
     }
 }
 
-/// The pace at which one rank splits in a scope; it is told what comes of it.
+/// The pace at which one rank splits in a scope; it hears what comes of it.
 pub trait Pace: ClonePace + Send + fmt::Debug {
     /// Returns the least time from a split to the next.
     fn interval(&self) -> Duration;

@@ -35,7 +35,7 @@ pub trait SplitRule: Sync {
     /// A line about it.
     fn about(&self) -> &'static str;
 
-    /// Which entries go; there are at least two. The same entries, the same choice.
+    /// Which entries go; there are at least two. Equal entries have equal choices.
     fn choose(&self, entries: &Entries<'_>) -> Choice;
 
     /// Whether it never gives anything, so that tasks need not be asked.
@@ -49,7 +49,7 @@ pub trait SplitRule: Sync {
 pub enum Choice {
     /// None.
     Nothing,
-    /// The oldest so many; one is kept in any case.
+    /// This many of the oldest; one is kept in any case.
     Oldest(usize),
     /// The oldest, and every second after it.
     EveryOther,
@@ -105,9 +105,9 @@ impl Split {
         self.0.gives_nothing()
     }
 
-    /// Which of so many tasks of a pool, the oldest first, a thief gets: what this rule gives of as
-    /// many entries; the older half if it gives none, for whole tasks may be stolen also where none
-    /// is split. The marks end with the last that goes.
+    /// Which of this many tasks of a pool, the oldest first, a thief gets: what this rule gives of
+    /// as many entries; the older half if it gives none, for whole tasks may be stolen also where
+    /// none is split. The marks end with the last that goes.
     pub(crate) fn of_pool(self, count: usize) -> Vec<bool> {
         if count < 2 {
             return vec![true; count];

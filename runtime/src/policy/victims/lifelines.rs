@@ -1,5 +1,5 @@
 //! Lifelines [Saraswat et al. 2011]: after a few random victims that had nothing, a rank registers
-//! with its neighbours in a hypercube and goes quiet; whoever of them gets work sends it some.
+//! with its neighbours in a hypercube and goes quiet; a neighbour that gets work sends it some.
 //!
 //! The neighbours of rank r are r xor 2^k, as far as they exist. A chain of neighbours leads from
 //! every rank to every other, as clearing the highest bit leads to rank 0.

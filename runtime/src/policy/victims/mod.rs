@@ -112,7 +112,7 @@ impl Victims {
     pub const LAST: Self = Self(&last::Last);
     /// At random on the same node, and at the same time at random elsewhere.
     pub const HIERARCHICAL: Self = Self(&hierarchical::Hierarchical);
-    /// At random, and after a few refusals whoever of its neighbours in a hypercube gets work.
+    /// At random, and after a few refusals a neighbour in a hypercube that gets work.
     pub const LIFELINES: Self = Self(&lifelines::Lifelines);
 
     /// The state of one rank at the start of a scope of at least two ranks.

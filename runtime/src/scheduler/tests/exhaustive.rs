@@ -262,7 +262,7 @@ fn bodies_that_fork_no_more() {
     }
 }
 
-/// All of them are there when a rank leaves, whoever ran what posted them.
+/// All of them are there when a rank leaves, whichever rank ran the task that posted them.
 #[test]
 fn posted_messages_come_before_the_end() {
     let few = Bounds {

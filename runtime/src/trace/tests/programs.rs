@@ -209,7 +209,7 @@ impl Body<'_, '_> {
         self.scope.rank() == Rank(0)
     }
 
-    /// Lets the body work for so many units.
+    /// Lets the body work for this many units.
     fn work(&self, units: u64) {
         self.owed.set(self.owed.get() + units);
     }

@@ -30,7 +30,7 @@ const LONG: f64 = 0.125;
 struct Scaled<const P: usize> {
     ways: Ways<f64, P>,
     separation: f64,
-    /// The distance at which a hit is told.
+    /// The distance at which a hit is reported.
     near: f64,
     /// The factor that lengths have been multiplied by.
     factor: f64,

@@ -37,8 +37,8 @@
 //!    and the second summand is also above 2⁻⁷⁰⁰ (from F and R), more than what underflows in 2.
 //! 5. So a product above ℓ, both as computed, implies that the exact one is above |n| δ.
 //! 6. Nothing is certified unless Σz² is between 2⁻²⁰⁰ and 2²⁰⁰, and n·n below 2⁷⁰⁰: then nothing
-//!    overflows. What is not finite is not between. Queries of other sizes are multiplied by a
-//!    power of two first (see [`super::advance`]); what is lost by that is below 2⁻¹⁰⁷³.
+//!    overflows. A value that is not finite is not between. Queries of other sizes are multiplied
+//!    by a power of two first (see [`super::advance`]); what is lost by that is below 2⁻¹⁰⁷³.
 
 use super::number::{Number, Vector, dot};
 
@@ -59,7 +59,7 @@ const LARGEST: f64 = power(200);
 const ROUNDING: f64 = 1.0 / power(48);
 const WIDENED: f64 = 1.0 + 1.0 / power(46);
 
-/// Factors that round times down and up, and the least time that is told from zero.
+/// Factors that round times down and up, and the least time that is distinguished from zero.
 const EARLIER: f64 = 1.0 - 1.0 / power(49);
 const LATER: f64 = 1.0 + 1.0 / power(49);
 const INSTANT: f64 = 1.0 / power(1000);
@@ -161,8 +161,8 @@ impl Bound<f64> {
     /// The times for which a direction proves the separation, if there are any.
     ///
     /// For each pair of vertices, a and b are what the products exceed the level by at both ends.
-    /// Where their signs differ, the linear function between them is zero at a / (a − b). Of that,
-    /// a and b are known to U each, and sum, quotient and the product with `EARLIER` or `LATER` are
+    /// Where their signs differ, the linear function between them is zero at a / (a − b). There, a
+    /// and b are known to U each, and sum, quotient and the product with `EARLIER` or `LATER` are
     /// rounded once each: 6 U together, less than the 16 U that these add or take away.
     pub(super) fn proven<const P: usize>(
         self,

@@ -13,10 +13,10 @@
 //!    means the same for every time up to that one, itself included. There is no tolerance in this,
 //!    and no assumption about sizes, places, angles, or whether edges have a length and faces an
 //!    area.
-//! 2. **Hits are near.** A hit is told where the distance is at most δ + max(δ/2, 2⁻²⁴ D), D being
-//!    the largest difference of a coordinate between vertices of the two features at either end
-//!    ([`SLACK`]), or after [`STEPS`] steps, or where rounding hides every direction that keeps the
-//!    features apart. [`Hit::distance`] tells how far apart they are. In the last two cases the
+//! 2. **Hits are near.** A hit is reported where the distance is at most δ + max(δ/2, 2⁻²⁴ D), D
+//!    being the largest difference of a coordinate between vertices of the two features at either
+//!    end ([`SLACK`]), or after [`STEPS`] steps, or where rounding hides every direction that keeps
+//!    the features apart. [`Hit::distance`] tells how far apart they are. In the last two cases the
 //!    features may never come that near; such false hits are rare, and tests bound how rare.
 //! 3. **One result.** Answers depend on the query and δ alone: many queries at a time have the bits
 //!    of each one alone, on every processor, and lengths in units that differ by a power of two
@@ -73,11 +73,11 @@ use thiserror::Error;
 use self::features::{Kind, OfEdgeEdge, OfVertexFace};
 use crate::simd::widest;
 
-/// The most steps that a query takes before it is told as a hit.
+/// The most steps that a query takes before it counts as a hit.
 pub const STEPS: usize = 64;
 
-/// The excess over the separation at which a hit is told, as a share of the largest difference of a
-/// coordinate, if that is more than half of the separation.
+/// The excess over the separation at which a hit is reported, as a share of the largest difference
+/// of a coordinate, if that is more than half of the separation.
 pub const SLACK: f64 = 1.0 / (1 << 24) as f64;
 
 /// A vertex on its straight way through the time step.

@@ -129,7 +129,7 @@ fn textbook_iterations(
     unreachable!("it converges")
 }
 
-/// What is predicted, followed and rounded costs no iterations beside the textbook's.
+/// Predicting, following and rounding cost no iterations beside the textbook's method.
 #[test]
 fn it_takes_as_many_iterations_as_the_textbook_has() {
     for (side, mass) in [(30, 1e-2), (30, 1e-7), (60, 1e-5)] {
