@@ -3,12 +3,15 @@
 //! Only a cloth's shape and its density, stretch and bending (or its fabric) have no default. These
 //! values are what the documentation of the format ([`super::load`]) refers to.
 
+use std::f64::consts::FRAC_PI_6;
+
 use glam::DVec3;
 use weft_runtime::Policy;
 
 use super::{
     Balance, BendingModel, ContactParameters, Crossings, Culling, Format, Integrator, Material,
-    MembraneModel, Output, Partition, Preconditioner, Response, Solver, Squeezed, Start, Time,
+    MembraneModel, Output, Partition, Pipeline, Preconditioner, Response, Sides, Solver, Squeezed,
+    Start, Substeps, Time,
 };
 use crate::physics::air::Air;
 
@@ -100,6 +103,11 @@ impl Default for ContactParameters {
             strain_change: None,
             certify: true,
             squeezed: Squeezed::Give,
+            pipeline: Pipeline::Search,
+            substeps: Substeps::Fixed(8),
+            repulsion: 30.0,
+            sides: Sides::Parity,
+            turn: FRAC_PI_6,
         }
     }
 }

@@ -25,6 +25,7 @@ use super::error::StepError;
 use super::exchange::new_state::Exchange;
 use super::integrate::time_integrator::{self, TimeIntegrator};
 use super::neighbourhood::Replica;
+use super::pipeline::Many;
 use super::report::{COUNTERS, StepReport};
 use super::response::body_response::VertexState;
 use super::response::responding::Response;
@@ -71,6 +72,8 @@ pub struct Simulation<'w> {
     pub(super) certification: Option<Certification>,
     /// The impulses of the substep, for the ledger.
     pub(super) impulses: Impulses,
+    /// What the substeps of a part share, if there are many.
+    pub(super) many: Option<Many>,
     backup: Backup,
     /// The states that were checked since they were taken last, if they are kept.
     checked: Option<Vec<CheckedState>>,
@@ -153,16 +156,22 @@ impl<'w> Simulation<'w> {
         let watched = substep.controller.cuts() || contact.strain_change.is_some();
         let shares = solver.cg.shares();
         let iterates = settings.newton > 1;
+        let many = Many::new(world, &domain, &state, options, &team);
         Ok(Self {
             world,
             local: LocalState::new(world, &domain),
             detection: Detection::new(vertices, options, contact.certify),
             system: LinearSystem::new(world, &domain, matrix, shares, &neighbourhood),
-            integrator: TimeIntegrator::new(settings.integrator, iterates, &domain.plan),
+            integrator: TimeIntegrator::new(
+                settings.integrator,
+                [iterates, many.is_some()],
+                &domain.plan,
+            ),
             response: Response::new(&domain, &team, watched, &neighbourhood),
             exchange: Exchange::new(vertices),
             certification: Certification::new(world),
             impulses: Impulses::default(),
+            many,
             backup: Backup::default(),
             checked: None,
             domain,
@@ -376,7 +385,7 @@ impl<'w> Simulation<'w> {
     /// A triangle has collapsed, or messages failed.
     pub fn free_system(&mut self, comm: &mut dyn Comm) -> Result<System<'_>, StepError> {
         self.exchange.forget_ahead();
-        self.substep.choose_length(self.world);
+        self.substep.enter(self.world, 0);
         self.load_local();
         self.substep.place_pins(self.world);
         let at = Context {
@@ -418,7 +427,8 @@ impl<'w> Simulation<'w> {
             self.backup
                 .keep(&self.solver, self.response.bodies.states());
             let mut of_substep = StepReport::default();
-            let outcome = self.take_substep(comm, &mut of_substep, &mut track);
+            let outcome = self.take_part(comm, &mut of_substep, &mut track);
+            let is_crowded = self.is_crowded(&of_substep);
             report.began = *began.get_or_insert(of_substep.began);
             report.add(of_substep);
             if outcome.is_ok() && self.checked.is_some() {
@@ -435,7 +445,11 @@ impl<'w> Simulation<'w> {
                 Ok(()) => {
                     report.substeps += 1;
                     report.shortest = report.shortest.min(*dt);
-                    if controller.succeed() {
+                    let ends = controller.succeed();
+                    if is_crowded {
+                        controller.shorten();
+                    }
+                    if ends {
                         break;
                     }
                 }
@@ -473,6 +487,14 @@ impl<'w> Simulation<'w> {
         Ok(report)
     }
 
+    /// Whether certification had so much to do in a part that it should come sooner; the same on
+    /// every rank.
+    fn is_crowded(&self, part: &StepReport) -> bool {
+        let certified = &part.certified;
+        let hit = certified.hits as f64 > CROWDED * self.state.len() as f64;
+        hit || certified.zones > 0 || certified.cut > 0
+    }
+
     /// Copies what this rank's elements read.
     pub(super) fn load_local(&mut self) {
         let neighbourhood = Replica {
@@ -484,6 +506,9 @@ impl<'w> Simulation<'w> {
         (self.local).load(&self.domain, begin, shares, &neighbourhood);
     }
 }
+
+/// The hits of certification, as a share of all vertices, beyond which it should come sooner.
+const CROWDED: f64 = 1e-3;
 
 /// The number of tests that a task makes before it returns: some five microseconds. A slice begins
 /// with looking up what it reads, and ends with the pairs of features that were gathered so far.

@@ -29,6 +29,8 @@ pub(crate) struct Detection {
     pub(crate) contacts: Contacts,
     /// Whether the pairs that tests look at are kept, for certification.
     keeps_candidates: bool,
+    /// Whether contacts with bodies alone are looked for.
+    of_bodies: bool,
     /// The pairs that the last search looked at on this rank, if they are kept.
     pub(crate) candidates: Vec<Vec<Candidate>>,
 }
@@ -44,7 +46,16 @@ impl Detection {
             balancer: Balancer::default(),
             contacts: Contacts::default(),
             keeps_candidates,
+            of_bodies: false,
             candidates: Vec::new(),
+        }
+    }
+
+    /// The detection of contacts of so many vertices with bodies.
+    pub(crate) fn of_bodies(vertices: usize, options: &ScopeOptions) -> Self {
+        Self {
+            of_bodies: true,
+            ..Self::new(vertices, options, false)
         }
     }
 
@@ -90,7 +101,13 @@ impl Detection {
         report: &mut StepReport,
     ) -> Result<Contacts, StepError> {
         self.foresee(at, state);
-        let geometry = at.world.geometry();
+        let mut geometry = at.world.geometry();
+        if self.of_bodies {
+            geometry.self_collision = false;
+            if geometry.bodies.is_empty() {
+                return Ok(std::mem::take(&mut self.contacts));
+            }
+        }
         let (time, dt) = (at.substep.time(at.world), at.substep.dt);
         let volumes = &mut self.volumes;
         let mut snapshot = Snapshot::new(&geometry, volumes, &state.x, &self.foreseen, time, dt)

@@ -215,12 +215,20 @@ impl Impulses {
         }
     }
 
-    /// Adds up the ledger of each owned patch. `cuts` are of all vertices, ascending.
+    /// Adds what corrections have changed later in the substep, from some velocities to others.
+    pub(crate) fn add_corrections(&mut self, before: &[DVec3], after: &[DVec3]) {
+        for ((corrected, before), after) in self.corrected.iter_mut().zip(before).zip(after) {
+            *corrected += *after - *before;
+        }
+    }
+
+    /// Adds up the ledger of each owned patch. `cuts` are of all vertices, ascending, and changed
+    /// the motion for so long, in s.
     pub(crate) fn sums(
         &self,
         at: Context<'_>,
         velocities: Velocities<'_>,
-        cuts: &[Cut],
+        (cuts, over): (&[Cut], f64),
     ) -> Vec<Ledger> {
         let tree = at.world.tree();
         let (owned, masses) = (at.domain.owned(), at.masses());
@@ -266,9 +274,9 @@ impl Impulses {
                 let i = vertex - owned.start;
                 let (sums, m) = (&mut all[place(i)], masses[i]);
                 sums.cut.note(cut.change * m, mean(i));
-                let wanted = moves[i] - cut.change;
+                let wanted = moves[i] - cut.change * (over / dt);
                 sums.motion += m * (wanted.length() - moves[i].length()) * dt;
-                sums.motion_cut += m * cut.change.length() * dt;
+                sums.motion_cut += m * cut.change.length() * over;
             }
         }
         all
