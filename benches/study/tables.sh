@@ -408,3 +408,34 @@ table_mpirun() {
             print "Two runs of one rank, side by side, were " beside " times as fast as one after the other there: that is what the machine has to give."
         }' "$out/mpirun.txt"
 }
+
+# What the runs of the twister took, that are certified after so many substeps.
+table_outer() {
+    local k name
+    head_of "certified after" "with sides" "without" "pairs kept in a step" "looked at" "repulsions" "search" "hits" "cut"
+    for k in 1 4 8 16 adaptive newmark; do
+        name=$out/twister-$k-parity
+        [ "$k" != newmark ] || name=$out/twister-newmark
+        outer_row "$k" "$name" "$out/twister-$k-none"
+    done
+}
+
+outer_row() { # K RUN [THE SAME WITHOUT SIDES]
+    local without=
+    [ ! -e "$3/history.csv" ] || without=$3/history.csv
+    awk -F, -v k="$1" '
+        FNR == 1 { file++; for (i = 1; i <= NF; i++) at[$i] = i; next }
+        { took[file] += $at["collide_s"] + $at["physics_s"] + $at["solve_s"] + $at["response_s"] + $at["share_s"] }
+        file == 1 {
+            steps++; substeps += $at["substeps"]; pairs += $at["pairs"]; looked += $at["looked"]
+            repel += $at["repel_s"]; collide += $at["collide_s"]; hits += $at["hits"]; cut += $at["cut"]
+            parts += $at["parts"]
+            kept += $at["pairs"] * $at["substeps"] / $at["parts"]
+        }
+        END {
+            name = k == "newmark" ? "16 of Newmark\047s method, 0.1 ms each" : k == "adaptive" ? sprintf("adaptive (%.1f)", substeps / parts) : k
+            printf "| %s | %.0f s | %s | %.0f | %.0f %% | %.1f %% | %.0f %% | %d | %d |\n", name, took[1],
+                file == 2 ? sprintf("%.0f s", took[2]) : "", pairs / steps, kept ? 100 * looked / kept : 0,
+                100 * repel / took[1], 100 * collide / took[1], hits, cut
+        }' "$2/history.csv" ${without:+"$without"}
+}

@@ -3,8 +3,6 @@
 //! Only a cloth's shape and its density, stretch and bending (or its fabric) have no default. These
 //! values are what the documentation of the format ([`super::load`]) refers to.
 
-use std::f64::consts::FRAC_PI_6;
-
 use glam::DVec3;
 use weft_runtime::Policy;
 
@@ -107,7 +105,6 @@ impl Default for ContactParameters {
             substeps: Substeps::Fixed(8),
             repulsion: 30.0,
             sides: Sides::Parity,
-            turn: FRAC_PI_6,
         }
     }
 }
@@ -118,6 +115,7 @@ impl Default for Solver {
     fn default() -> Self {
         Self {
             tolerance: 1e-6,
+            velocity_tolerance: None,
             max_iterations: 1000,
             preconditioner: Preconditioner::Multilevel,
             integrator: Integrator::Euler,

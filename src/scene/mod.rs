@@ -663,6 +663,15 @@ impl Scene {
         self.start.crossings == Crossings::Keep && self.contact.certify
     }
 
+    /// The length in s of a substep of a step that is not cut.
+    #[must_use]
+    pub fn substep(&self) -> f64 {
+        match self.contact.pipeline {
+            Pipeline::Search => self.time.step,
+            Pipeline::History => self.time.step / f64::from(self.contact.substeps.of_step()),
+        }
+    }
+
     /// The thickness in m of a cloth or body, which may have its own.
     #[must_use]
     pub fn thickness(&self, own: Option<f64>) -> f64 {
@@ -736,8 +745,6 @@ pub struct ContactParameters {
     /// How pairs of features know on which side of each other they belong, with
     /// [`Pipeline::History`].
     pub sides: Sides,
-    /// The most that a body may turn in a step of [`Pipeline::History`], in rad.
-    pub turn: f64,
 }
 
 /// What a step does about contacts, and when, by the names that scenes give it.
@@ -895,6 +902,9 @@ impl Culling {
 pub struct Solver {
     /// Residual, relative to the right-hand side, at which the solve stops.
     pub tolerance: f64,
+    /// The velocity in m/s that the residual of a solve may always stand for, in the root of the
+    /// mean square by mass, if it is said.
+    pub velocity_tolerance: Option<f64>,
     /// Iterations after which the run stops with an error.
     pub max_iterations: u32,
     /// What makes the iterations fewer.

@@ -203,23 +203,6 @@ pub enum StepError {
         /// The two that leave no room, for people.
         between: String,
     },
-    /// A body turns farther in a part of a step than `contact.turn` allows.
-    #[error(
-        "step {step}: body `{body}` turns by {:.1} deg in a step, more than contact.turn = \"{:.1} deg\", so that \
-         straight ways are no likeness of its motion; take a shorter time.step, or let steps be cut with time.shortest",
-        .turned.to_degrees(),
-        .most.to_degrees()
-    )]
-    Turned {
-        /// The step, from 1.
-        step: u64,
-        /// The body.
-        body: String,
-        /// How far it turns, in rad.
-        turned: f64,
-        /// How far it may, in rad.
-        most: f64,
-    },
     /// A step failed although it had been halved.
     #[error(
         "{source}; so after {halvings} halvings too, in parts of {length} s: a smaller time.shortest allows more"
@@ -281,7 +264,6 @@ impl StepError {
             | Self::StrainChange { .. }
             | Self::Overstretched { .. }
             | Self::Crowded { .. }
-            | Self::Turned { .. }
             | Self::FlewApart { .. }
             | Self::Halved { .. }
             | Self::NonFinite { .. } => true,

@@ -224,6 +224,14 @@ impl<'w> Simulation<'w> {
         kept
     }
 
+    /// How often a step is halved by now, and how many parts of it went well since, where the number
+    /// of substeps adapts; the same on every rank.
+    #[must_use]
+    pub fn adapted(&self) -> Option<[u32; 2]> {
+        let controller = &self.substep.controller;
+        controller.adapts().then(|| controller.between_steps())
+    }
+
     /// From now on keeps so many events of each step's collision scope, in its report
     /// ([`weft_runtime::ScopeReport::trace`]), and its [phases](StepReport::marks); `None`: none.
     pub fn record(&mut self, events: Option<usize>) {

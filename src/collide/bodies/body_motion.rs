@@ -9,7 +9,6 @@
 //! sines when the scene is loaded. Steps take products and a root: quaternions between two of the
 //! orientations are linear in time, and scaled to length 1.
 
-use std::f64::consts::TAU;
 use std::ops::Range;
 
 use glam::{DMat3, DQuat, DVec3, DVec4};
@@ -115,25 +114,6 @@ impl BodyMotion {
             },
             Kind::Scripted(script) => script.at(time),
         }
-    }
-
-    /// By how much the body turns from `time` to `time + dt` (s), there and back counted twice, in
-    /// rad. Turns of more than half a turn in a 64th of that time are not told from smaller ones.
-    pub(crate) fn turned(&self, time: f64, dt: f64) -> f64 {
-        const PARTS: u32 = 64;
-        let rotation = |part: u32| {
-            let at = time + dt * (f64::from(part) / f64::from(PARTS));
-            self.at(at).rotation.unwrap_or(DMat3::IDENTITY)
-        };
-        match &self.0 {
-            Kind::Scripted(script) if script.turns => {}
-            _ => return 0.0,
-        }
-        let turns = (0..PARTS).map(|part| {
-            let between = rotation(part).transpose() * rotation(part + 1);
-            DQuat::from_mat3(&between).to_axis_angle().1
-        });
-        turns.map(|angle| angle.min(TAU - angle)).sum()
     }
 
     /// What it does in a step.

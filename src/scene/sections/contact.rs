@@ -182,17 +182,6 @@ impl Section for ContactParameters {
              times. `\"paper\"`: what looks so has. `\"none\"`: it does not know.",
         )
         .idle(without_history),
-        Key::new(
-            "turn",
-            &Of {
-                form: Amount(Dimension::ANGLE, Range::Positive),
-                get: |contact| Some(contact.turn),
-                set: |contact, turn| contact.turn = turn,
-            },
-            "The most that a body may turn in a step, which is certified along straight ways. A step in which one \
-             would turn farther is cut as `time.shortest` allows, or stops the run.",
-        )
-        .idle(without_history),
     ];
 
     fn check(&self, _: &Table<'_>) {}

@@ -101,8 +101,11 @@ impl SubstepController {
     /// Has the parts that follow be half as long, if the number of their substeps adapts and they
     /// have more than one.
     pub(crate) fn shorten(&mut self) {
-        if self.level < self.adapts {
-            self.go_deeper();
+        if self.adapts > 0 {
+            self.calm = 0;
+            if self.level < self.adapts {
+                self.go_deeper();
+            }
         }
     }
 
@@ -120,6 +123,11 @@ impl SubstepController {
             self.done = 0;
         }
         whole
+    }
+
+    /// Whether the number of substeps of a part adapts.
+    pub(crate) fn adapts(&self) -> bool {
+        self.adapts > 0
     }
 
     /// What the next step needs to know: level and substeps that went well.
@@ -199,7 +207,7 @@ mod tests {
         ];
         assert_eq!(parts, expected);
         // There is no part without a substep.
-        assert!(adapting(&[true; 40]).ends_with(&[(1, false), (1, false), (1, true)]));
+        assert!(adapting(&[true; 38]).ends_with(&[(1, false), (1, false), (1, true)]));
     }
 
     #[test]

@@ -229,6 +229,13 @@ impl History {
         self.owned.contains(&(pair.vertices[0] as usize))
     }
 
+    /// Has all pairs be looked at.
+    #[cfg(test)]
+    pub(super) fn look_at_all(&mut self) {
+        let pairs = self.pairs.iter_mut().flatten();
+        pairs.for_each(|pair| pair.distance = 0.0);
+    }
+
     /// Finds the pairs that push in a substep. Threads of a team share the work.
     pub(crate) fn near(&mut self, look: &Look<'_>, team: &Team) -> Near {
         self.measure(look);
@@ -310,5 +317,55 @@ impl History {
             friction: look.at.world.friction().of_layers([first, last]),
         });
         near.lacks.push(lack);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vertex(x: f64, z: f64) -> [DVec3; 4] {
+        [DVec3::new(x, 0.2, z), DVec3::ZERO, DVec3::X, DVec3::Y]
+    }
+
+    fn pair(x: [DVec3; 4]) -> Pair {
+        let found = Found {
+            vertices: [0, 1, 2, 3],
+            x,
+            normal: DVec3::Z,
+            gap: x[0].z,
+            target: 0.2,
+        };
+        Pair::new(Kind::VertexFace, &found)
+    }
+
+    #[test]
+    fn a_vertex_that_went_through_is_drawn_back() {
+        let (start, end) = (vertex(0.2, 0.1), vertex(0.2, -0.05));
+        for sides in [Sides::Parity, Sides::Paper] {
+            let stand = pair(start).stand(Kind::VertexFace, &start, &end, sides);
+            assert!((stand.gap + 0.05).abs() < 1e-15, "{stand:?}");
+            assert!((stand.normal - DVec3::Z).length() < 1e-15, "{stand:?}");
+        }
+        let unknowing = pair(start).stand(Kind::VertexFace, &start, &end, Sides::None);
+        assert!(unknowing.gap > 0.0 && unknowing.normal.z < 0.0);
+    }
+
+    /// Where the paper's rule goes wrong.
+    #[test]
+    fn a_vertex_that_went_around_the_border_belongs_where_it_is() {
+        let (start, end) = (vertex(-0.05, 0.1), vertex(-0.1, -0.1));
+        let stand = pair(start).stand(Kind::VertexFace, &start, &end, Sides::Parity);
+        assert!(stand.gap > 0.0 && stand.normal.z < 0.0, "{stand:?}");
+        let stand = pair(start).stand(Kind::VertexFace, &start, &end, Sides::Paper);
+        assert!(stand.gap < 0.0, "{stand:?}");
+    }
+
+    #[test]
+    fn what_touches_has_the_direction_of_its_side() {
+        let start = vertex(0.2, -0.1);
+        let end = vertex(0.2, 0.0);
+        let stand = pair(start).stand(Kind::VertexFace, &start, &end, Sides::Parity);
+        assert!((stand.normal + DVec3::Z).length() < 1e-15 && stand.gap.abs() < 1e-15);
     }
 }

@@ -31,6 +31,8 @@
 pub(super) mod history;
 pub(super) mod repulsions;
 mod sides;
+#[cfg(test)]
+mod tests;
 
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::Comm;
@@ -139,7 +141,6 @@ impl Simulation<'_> {
         report: &mut StepReport,
         track: &mut MainTrack,
     ) -> Result<(), StepError> {
-        self.check_turns()?;
         let mut of_search = StepReport::default();
         self.find_pairs(comm, many, &mut of_search, track)?;
         let (began, contacts) = (of_search.began, of_search.contacts);
@@ -202,25 +203,6 @@ impl Simulation<'_> {
         report.pairs = many.history.counted();
         let count = Some(("pairs", report.pairs));
         report.times[0] = clock.lap(comm, count, None);
-        Ok(())
-    }
-
-    /// Fails if a body turns so far in the part that straight ways are no likeness of its motion.
-    fn check_turns(&self) -> Result<(), StepError> {
-        let scene = self.world.scene();
-        let (time, most) = (self.substep.time(self.world), scene.contact.turn);
-        let motions = self.world.geometry().body_motions.iter();
-        for (body, motion) in scene.bodies.iter().zip(motions) {
-            let turned = motion.turned(time, self.substep.dt);
-            if turned > most {
-                return Err(StepError::Turned {
-                    step: self.substep.number(),
-                    body: body.name.clone(),
-                    turned,
-                    most,
-                });
-            }
-        }
         Ok(())
     }
 }
