@@ -160,7 +160,7 @@ impl<'w> Simulation<'w> {
         Ok(Self {
             world,
             local: LocalState::new(world, &domain),
-            detection: Detection::new(vertices, options, contact.certify),
+            detection: Detection::new(vertices, options, contact.certify || many.is_some()),
             system: LinearSystem::new(world, &domain, matrix, shares, &neighbourhood),
             integrator: TimeIntegrator::new(
                 settings.integrator,

@@ -8,8 +8,8 @@
 //! [`super::certify`]), and the next part begins in a checked state again. A step ends with a part,
 //! so frames, checkpoints and stops see checked states alone.
 //!
-//! Contacts with bodies are found in every substep, as in the paper (B.4): a vertex slides from one
-//! face of a body to the next, and bodies have few.
+//! Contacts with bodies are found anew in every substep, as in the paper (B.4), for a vertex slides
+//! from one face of a body to the next: among the pairs of triangles that the search came by.
 //!
 //! | in the paper | here |
 //! |---|---|
@@ -61,7 +61,7 @@ pub(crate) struct Many {
     pub(crate) start: State,
     /// The state before that, where the integrator looks back.
     past: Past,
-    /// The search of contacts with bodies.
+    /// The contacts with bodies, among the pairs that were found.
     pub(crate) bodies: Detection,
     /// The pairs that were found.
     pub(crate) history: History,
@@ -90,7 +90,7 @@ impl Many {
         (contact.pipeline == Pipeline::History).then(|| Self {
             start: State::new(world, state.shares.clone()),
             past: Past::default(),
-            bodies: Detection::of_bodies(state.len(), options),
+            bodies: Detection::of_kept(state.len(), options),
             history: History::new(domain),
             repulsions: Repulsions::with_team(team),
         })
@@ -199,6 +199,7 @@ impl Simulation<'_> {
         let found = team.awake(|| detection.detect(comm, at, state, (&team, through), report))?;
         let surface = world.geometry().cloth.surface();
         many.history.keep(&found, surface, &state.x);
+        many.bodies.keep(comm, at, &detection.candidates)?;
         detection.take_back(found);
         report.pairs = many.history.counted();
         let count = Some(("pairs", report.pairs));
