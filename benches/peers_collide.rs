@@ -23,6 +23,8 @@
 //! | near-pairs | crumpled | the same, ours with culling and what that asks of positions |
 //! | candidates | crumpled, moving | from positions to all unique pairs of features whose swept volumes meet; no culling |
 //! | contacts | crumpled | from positions to all pairs of features closer than `h`; ours with culling |
+//! | queries | crumpled, moving | continuous collision detection of all these pairs, by theirs with `additive` and `tight` |
+//! | queries-jitter | crumpled, jittered | the same where each vertex goes elsewhere, by a quarter of a cell: theirs stop looking behind the first impact, ours answer each query |
 //! | ball-pairs | draped | from volumes to all pairs of a cloth's and a ball's triangles whose volumes meet |
 //!
 //! Counts are compared too, and the bench fails if they differ: boxes in our trees must meet as
@@ -31,6 +33,7 @@
 //! (of cloths up to 100 000 vertices).
 
 use std::collections::BTreeMap;
+use std::f64::consts::TAU;
 use std::ffi::OsString;
 use std::fs;
 use std::hint::black_box;
@@ -43,6 +46,7 @@ use glam::DVec3;
 use weft_io::Show as _;
 use weftwork::collide::bodies::BodySurface;
 use weftwork::collide::candidates::{self, Tree};
+use weftwork::collide::ccd::{EdgeEdge, Motion, Separation, VertexFace, edge_edges, vertex_faces};
 use weftwork::collide::contact::PairKind;
 use weftwork::collide::{
     BodyMotion, Bvh, ClothSurface, Collider, Contact, Distances, Geometry, Kdop, Kdop18, Snapshot,
@@ -71,6 +75,8 @@ const CHECKED: usize = 400;
 const THICKNESS: f64 = 0.25;
 /// The lines of a step's grid are no farther apart than two thirds of this, in m, on cloth of 2 m.
 const GRID: f64 = 1.5e-4;
+/// How far jittered vertices go in a step, as a share of a cell.
+const JITTER: f64 = 0.25;
 /// Vertices along a side of a patch, about, and the fewest patches along a side of the cloth.
 const PATCH: usize = 32;
 const PATCHES: usize = 6;
@@ -87,6 +93,8 @@ struct Scene {
     still: Vec<DVec3>,
     motion: Vec<DVec3>,
     h: f64,
+    /// The motion of vertices that each go elsewhere.
+    jitter: Vec<DVec3>,
     /// Contacts within the thickness, and of volumes that touch.
     near: Distances,
     touching: Distances,
@@ -112,6 +120,7 @@ impl Scene {
             side,
             still: vec![DVec3::ZERO; crumpled.x.len()],
             motion: motion.map(|(x, end)| end - x).collect(),
+            jitter: jitter(crumpled.x.len(), JITTER * crumpled.cell),
             h,
             near: Distances::alike(h, 0.0, 0),
             touching: Distances::alike(0.0, 0.0, 1),
@@ -160,7 +169,38 @@ impl Scene {
         Snapshot::new(&geometry, volumes, &self.draped.x, &self.still, 0.0, 1.0)
     }
 
-    /// For the peers: positions, triangles and edges.
+    /// All pairs of features of the crumpled cloth whose volumes meet while it moves.
+    fn feature_pairs(&self, volumes: &mut Volumes, motion: &[DVec3]) -> Vec<(PairKind, u32, u32)> {
+        let mut found = Vec::new();
+        let snapshot = self.crumpled(&self.surface, volumes, (motion, &self.touching));
+        candidates::feature_pairs(&snapshot, |kind, a, b| found.push((kind, a, b)));
+        found
+    }
+
+    /// The queries of these pairs.
+    fn queries(&self, motion: &[DVec3]) -> (Vec<VertexFace>, Vec<EdgeEdge>) {
+        let at = |v: u32| {
+            let start = self.crumpled.x[v as usize];
+            let end = start + motion[v as usize];
+            Motion { start, end }
+        };
+        let features = self.surface.surface();
+        let (mut faces, mut edges) = (Vec::new(), Vec::new());
+        for (kind, a, b) in self.feature_pairs(&mut Volumes::default(), motion) {
+            if kind == PairKind::VertexFace {
+                faces.push(VertexFace {
+                    vertex: at(a),
+                    face: features.triangles()[b as usize].map(at),
+                });
+            } else {
+                let [first, second] = [a, b].map(|e| features.edges()[e as usize].map(at));
+                edges.push(EdgeEdge { first, second });
+            }
+        }
+        (faces, edges)
+    }
+
+    /// For the peers: positions, triangles, edges and pairs of features.
     fn write(&self, to: &Path) -> io::Result<()> {
         let points = |name: &str, x: &[DVec3]| {
             let bytes = x.iter().flat_map(|p| p.to_array());
@@ -173,6 +213,19 @@ impl Scene {
         };
         points("crumpled.x", &self.crumpled.x)?;
         points("crumpled.end", &self.crumpled.end)?;
+        let ends = self.crumpled.x.iter().zip(&self.jitter);
+        let ends: Vec<DVec3> = ends.map(|(x, by)| *x + *by).collect();
+        points("jittered.end", &ends)?;
+        for (name, motion) in [
+            ("crumpled.pairs", &self.motion),
+            ("jittered.pairs", &self.jitter),
+        ] {
+            let pairs = self.feature_pairs(&mut Volumes::default(), motion);
+            let mut all = pairs
+                .iter()
+                .flat_map(|&(kind, a, b)| [u32::from(kind != PairKind::VertexFace), a, b]);
+            numbers(name, &mut all)?;
+        }
         points("draped.x", &self.draped.x)?;
         points("ball.x", &self.ball.positions)?;
         let triangles = self.crumpled.rest.triangles.as_flattened();
@@ -231,6 +284,19 @@ impl Scene {
             candidates::feature_pairs(&snapshot, |kind, a, b| found.push((kind, a, b)));
         });
         note("candidates", time, found.len() as u64);
+
+        for (name, motion) in [("queries", &self.motion), ("queries-jitter", &self.jitter)] {
+            let (faces, edges) = self.queries(motion);
+            let mut hits = 0;
+            let time = settled(runs, || {
+                let faces = vertex_faces(&faces, Separation::ZERO).expect("finite motions");
+                let edges = edge_edges(&edges, Separation::ZERO).expect("finite motions");
+                hits = faces.len() + edges.len();
+            });
+            let all = faces.len() + edges.len();
+            note(name, time, all as u64);
+            note(&format!("{name}-hits"), time, hits as u64);
+        }
 
         let mut close = Vec::new();
         let time = settled(runs, || {
@@ -347,6 +413,20 @@ impl Scene {
         }
         wrong
     }
+}
+
+/// Motions of this length (m) in all directions.
+fn jitter(count: usize, length: f64) -> Vec<DVec3> {
+    // A low-discrepancy sequence: directions by the golden ratio and its like.
+    let part = |k: usize, step: f64| (k as f64 * step).fract();
+    (0..count)
+        .map(|k| {
+            let height = 2.0 * part(k, 0.754_877_666_246_693) - 1.0;
+            let (sine, cosine) = (TAU * part(k, 0.569_840_290_998_053)).sin_cos();
+            let across = (1.0 - height * height).sqrt();
+            DVec3::new(across * cosine, across * sine, height) * length
+        })
+        .collect()
 }
 
 /// The tree over all triangles of a mesh, by their centres at `rest`.
@@ -538,13 +618,15 @@ impl Peer {
 
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
 fn print(side: usize, figures: &Figures) {
-    const STAGES: [&str; 8] = [
+    const STAGES: [&str; 10] = [
         "refit",
         "refit-moving",
         "pairs",
         "near-pairs-all",
         "near-pairs",
         "candidates",
+        "queries",
+        "queries-jitter",
         "contacts",
         "ball-pairs",
     ];

@@ -6,6 +6,8 @@
 Prints lines `WHAT PEER MILLISECONDS COUNT` on one thread, of each the shortest of so many runs:
 
     candidates  vertex-face and edge-edge pairs whose boxes meet during the step
+    queries     continuous collision detection of the pairs that `crumpled.pairs` lists, of which none meets: additive and tight inclusion
+    queries-jitter  that of `jittered.pairs`: the earliest impact, behind which no pair is looked at
     contacts    those whose boxes, at the start, are within H m, and the exact distances of these
 
 With `check`, instead: `candidates.bin`, the former pairs of boxes a millionth of H larger, as kind (0: vertex and face, 1: edges), first and
@@ -40,20 +42,29 @@ def candidates(radius, *positions):
     return found
 
 
+def queries(name):
+    listed = read(name, "<u4", 3)
+    found = ipctk.Candidates()
+    found.fv_candidates = [ipctk.FaceVertexCandidate(int(b), int(a)) for kind, a, b in listed if kind == 0]
+    found.ee_candidates = [ipctk.EdgeEdgeCandidate(int(a), int(b)) for kind, a, b in listed if kind == 1]
+    assert len(found) == len(listed)
+    return found
+
+
 def contacts():
     found = ipctk.NormalCollisions()
     found.build(candidates(h / 2, x), mesh, x, h)
     return found
 
 
-def report(what, run):
+def report(what, run, whose="ipctk"):
     best, all_of_them, count = float("inf"), 0.0, 0
     while count < runs or all_of_them < 0.25:
         start = time.perf_counter()
         found = run()
         took = time.perf_counter() - start
         best, all_of_them, count = min(best, took), all_of_them + took, count + 1
-    print(what, "ipctk", 1e3 * best, len(found), flush=True)
+    print(what, whose, 1e3 * best, len(found), flush=True)
 
 
 if sys.argv[4:] == ["check"]:
@@ -70,3 +81,10 @@ if sys.argv[4:] == ["check"]:
 else:
     report("candidates", lambda: candidates(0.0, x, end))
     report("contacts", contacts)
+    for what, name, to in [
+        ("queries", "crumpled.pairs", end),
+        ("queries-jitter", "jittered.pairs", np.asfortranarray(read("jittered.end", "<f8", 3))),
+    ]:
+        pairs = queries(name)
+        for whose, narrow in [("additive", ipctk.AdditiveCCD()), ("tight", ipctk.TightInclusionCCD())]:
+            report(what, lambda: (pairs.compute_collision_free_stepsize(mesh, x, to, 0.0, narrow), pairs)[1], whose)

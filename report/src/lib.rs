@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use weft_io::Show as _;
 
 mod advice;
+mod certification;
 mod cloth;
 mod digest;
 mod division;
@@ -35,8 +36,8 @@ pub use division::{Division, Parts, Use};
 pub use error::ReportError;
 pub use findings::{Finding, Findings, Next};
 pub use record::{
-    Balance, EFFICIENCY_OF, Efficiency, Machine, Outcome, Partition, Phase, Rank, Record, Row,
-    Scene, TraceRecord,
+    Balance, Certified, EFFICIENCY_OF, Efficiency, Machine, Outcome, Partition, Phase, Rank,
+    Record, Row, Scene, TraceRecord,
 };
 pub use run::Run;
 pub use table::{OTHER, phase_table};

@@ -313,6 +313,19 @@ pub struct Row {
     pub tests: u64,
     /// Tasks that ran on another rank than the one that had them first.
     pub steals: u64,
+    /// The figures of certification; nothing where an earlier version did not write them.
+    pub certified: Certified,
+}
+
+/// The figures of certification of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Certified {
+    /// Pairs of features that would have crossed.
+    pub hits: u64,
+    /// Vertices whose displacements were cut.
+    pub cut: u64,
+    /// Vertices that bodies let through when the step ended.
+    pub squeezed: u64,
 }
 
 impl Row {
@@ -343,8 +356,10 @@ impl Row {
             let found = header.iter().position(|column| *column == name);
             *at = found.ok_or_else(|| format!("it has no column `{name}`"))?;
         }
-        // Earlier versions did not write it.
-        let share = header.iter().position(|column| *column == "share_s");
+        // Earlier versions did not write these.
+        let place = |name: &str| header.iter().position(|column| *column == name);
+        let share = place("share_s");
+        let certified = ["hits", "cut", "squeezed"].map(place);
         lines
             .map(|(number, line)| {
                 let cells: Vec<&str> = line.split(',').collect();
@@ -358,11 +373,20 @@ impl Row {
                     })
                 };
                 let share = share.and_then(|at| cells.get(at)?.parse().ok());
+                let [hits, cut, squeezed] = certified.map(|at| {
+                    at.and_then(|at| cells.get(at)?.parse().ok())
+                        .unwrap_or_default()
+                });
                 Ok(Self {
                     step: cell(0)? as u32,
                     phases_s: [cell(1)?, cell(2)?, cell(3)?, cell(4)?, share.unwrap_or(0.0)],
                     tests: cell(5)? as u64,
                     steals: cell(6)? as u64,
+                    certified: Certified {
+                        hits,
+                        cut,
+                        squeezed,
+                    },
                 })
             })
             .collect()

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::certification::certification;
 use crate::digest::{Digest, Traced};
 use crate::division::Use;
 use crate::findings::Findings;
@@ -58,6 +59,9 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
     text.push('\n');
     text += &balance(digest);
     text.push('\n');
+    if let Some(certification) = certification(&run.history) {
+        let _ = writeln!(text, "\n{certification}");
+    }
     text
 }
 

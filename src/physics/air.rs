@@ -1,4 +1,4 @@
-//! Drag of the air on a triangle.
+//! Drag and pressure of the air on a triangle.
 //!
 //! With `w` the triangle's velocity relative to the air, `n` its normal and `A` its area, each as
 //! it is, `F = −½ ρ A (Cₙ |w·n| (w·n) n + Cₜ |wₜ| wₜ)`, the second with the part of `w` in the
@@ -10,6 +10,10 @@
 //! what it adds to the system, a ninth of `B` for each pair of corners. Air can then stop cloth
 //! within a step and not throw it back, however long the step; at constant speed the force is
 //! exact.
+//!
+//! A pressure `p` behind the triangle pushes with `p A n`, a third at each corner, by the shape at
+//! the step's beginning. Over a closed mesh these forces are −p ∂V/∂x of its volume V, so that they
+//! neither push nor turn it as a whole.
 
 use glam::{DMat3, DVec3};
 
@@ -64,6 +68,8 @@ pub(crate) struct Panel<'a> {
     pub(crate) air: &'a Air,
     /// The coefficients of motion along the normal and in the plane.
     pub(crate) coefficients: [f64; 2],
+    /// The pressure in Pa by which the air behind it exceeds that before it.
+    pub(crate) pressure: f64,
 }
 
 /// A panel as a system has it.
@@ -79,9 +85,11 @@ impl Element<3> for Panel<'_> {
     #[inline]
     fn linearise(&self, corners: Corners<3>, times: &Times) -> LinearisedPanel {
         let drag = self.air.drag(corners.x, corners.v, self.coefficients);
+        let [a, b, c] = corners.x;
+        let pushed = (b - a).cross(c - a) * (0.5 * self.pressure);
         LinearisedPanel {
             block: drag.resistance * (times.tau / 9.0),
-            impulse: drag.force * (times.tau / 3.0),
+            impulse: (drag.force + pushed) * (times.tau / 3.0),
         }
     }
 

@@ -66,6 +66,8 @@ pub struct ClothModel {
     masses: Vec<f64>,
     /// Per cloth.
     materials: Vec<Material>,
+    /// The pressure in each cloth in Pa.
+    pressures: Vec<f64>,
     /// Of each cloth what [`ClothModel::bending`] is.
     bendings: Vec<BendingInfo>,
     /// Of each cloth what [`ClothModel::added_stretch`] is.
@@ -94,6 +96,7 @@ impl ClothModel {
         let first = self.masses.len() as u32;
         let cloth = self.materials.len() as u32;
         self.materials.push(*material);
+        self.pressures.push(0.0);
         self.added_stretches.push(0.0);
         self.rest.extend_from_slice(&mesh.positions);
         self.masses.resize(total, 0.0);
@@ -230,6 +233,7 @@ impl ClothModel {
             shells: renamed(&self.shells, new, |s| &mut s.vertices),
             springs: renamed(&self.springs, new, |s| &mut s.vertices),
             materials: self.materials.clone(),
+            pressures: self.pressures.clone(),
             bendings: self.bendings.clone(),
             added_stretches: self.added_stretches.clone(),
         }
@@ -320,6 +324,26 @@ impl ClothModel {
     #[must_use]
     pub fn is_element(&self, triangle: usize) -> bool {
         self.material_of(triangle).membrane == MembraneModel::FiniteElements
+    }
+
+    /// Has the air behind the triangles of the cloth that was added last press by so much more than
+    /// the air before them, in Pa.
+    pub fn inflate_last(&mut self, pressure: f64) {
+        if let Some(last) = self.pressures.last_mut() {
+            *last = pressure;
+        }
+    }
+
+    /// The pressure in Pa by which the air behind a triangle exceeds that before it.
+    #[must_use]
+    pub fn pressure(&self, triangle: usize) -> f64 {
+        self.pressures[self.cloth_of_triangle[triangle] as usize]
+    }
+
+    /// Whether the air drags at a triangle or pushes it.
+    #[must_use]
+    pub fn is_panel(&self, triangle: usize) -> bool {
+        self.drag(triangle) != [0.0; 2] || self.pressure(triangle) != 0.0
     }
 
     /// Drag coefficients of a triangle, along its normal and in its plane.

@@ -24,7 +24,7 @@ use super::result::{Ended, RankTotals, RunSummary};
 use super::summary::STRAIN_SLACK;
 use super::timers::{OutputKind, Timers};
 use super::tracing::Tracer;
-use super::writer::Writer;
+use super::writer::{Touching, Writer};
 use crate::scene::Scene;
 use crate::step::{SavedState, Simulation, World};
 
@@ -221,9 +221,14 @@ fn rank_loop(
             comm.barrier()?;
             timers.lap(OutputKind::Pictures, comm);
         }
-        let contacts = simulation.gather_contacts(comm)?;
+        let states = simulation.gather_contacts(comm)?;
+        let forces = simulation.gather_contact_forces(comm)?;
         if let Some(writer) = writer {
-            writer.frame(simulation, &contacts.unwrap_or_default())?;
+            let touching = Touching {
+                states: states.unwrap_or_default(),
+                forces: forces.unwrap_or_default(),
+            };
+            writer.frame(simulation, &touching)?;
         }
         // Others wait for the one that writes here, and not in the next step, where it would look
         // like a rank that is slow.

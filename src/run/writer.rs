@@ -35,6 +35,14 @@ pub(super) struct Seen {
     elapsed: Duration,
 }
 
+/// How vertices touch, in the numbering of the patch tree.
+pub(super) struct Touching {
+    /// As [`Simulation::gather_contacts`] tells.
+    pub(super) states: Vec<u32>,
+    /// As [`Simulation::gather_contact_forces`] tells, in N.
+    pub(super) forces: Vec<DVec3>,
+}
+
 /// Rank 0's outputs.
 pub(super) struct Writer<'w> {
     world: &'w World,
@@ -205,11 +213,11 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    /// Writes a frame, of cloth that touches bodies as [`Simulation::gather_contacts`] tells.
+    /// Writes a frame.
     pub(super) fn frame(
         &mut self,
         simulation: &Simulation<'_>,
-        contacts: &[u32],
+        touching: &Touching,
     ) -> Result<(), OutputError> {
         let output = &self.world.scene().output;
         self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;
@@ -218,7 +226,7 @@ impl<'w> Writer<'w> {
         self.deepest = self.deepest.max(deepest);
         let x = self.world.original_order(simulation.positions());
         let moving = self.world.moved_bodies(time);
-        self.write_frame(simulation, &x, &moving, contacts)?;
+        self.write_frame(simulation, &x, &moving, touching)?;
         if let Some(audit) = &mut self.audit {
             let frame = AuditedFrame {
                 step: simulation.step(),
@@ -236,7 +244,7 @@ impl<'w> Writer<'w> {
         simulation: &Simulation<'_>,
         x: &[DVec3],
         moving: &[(usize, TriMesh)],
-        contacts: &[u32],
+        touching: &Touching,
     ) -> Result<(), OutputError> {
         let Some(series) = &mut self.series else {
             return Ok(());
@@ -267,11 +275,8 @@ impl<'w> Writer<'w> {
         });
         let strains: Vec<f64> = strains.collect();
         let normals = normals(x, &self.triangles);
-        let contacts = if contacts.len() == x.len() {
-            self.world.original_order(contacts)
-        } else {
-            vec![0; x.len()]
-        };
+        let contacts = self.world.original_order(&touching.states);
+        let forces = self.world.original_order(&touching.forces);
         let mut squeezed = vec![0; x.len()];
         for [vertex, body] in simulation.squeezed() {
             squeezed[vertex as usize] = body + 1;
@@ -293,6 +298,7 @@ impl<'w> Writer<'w> {
                     array("velocity", Values::Vectors(&v)),
                     array("normal", Values::Vectors(&normals)),
                     array("contact", Values::Integers(&contacts)),
+                    array("contact_force", Values::Vectors(&forces)),
                     array("squeezed", Values::Integers(&squeezed)),
                     array("cut", Values::Scalars(&cuts)),
                 ],

@@ -41,6 +41,7 @@ pub(super) struct ClothKeys {
     rotation: DVec3,
     translation: DVec3,
     velocity: DVec3,
+    pressure: f64,
     thickness: Option<f64>,
     friction: Option<f64>,
     pins: Vec<Pin>,
@@ -63,6 +64,7 @@ impl Default for ClothKeys {
             rotation: DVec3::ZERO,
             translation: DVec3::ZERO,
             velocity: DVec3::ZERO,
+            pressure: 0.0,
             thickness: None,
             friction: None,
             pins: Vec::new(),
@@ -211,6 +213,17 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
         },
         "The velocity with which it starts.",
     ),
+    Key::new(
+        "pressure",
+        &Of {
+            form: Amount(Dimension::PRESSURE, Range::Any),
+            get: |cloth| Some(cloth.pressure),
+            set: |cloth, pressure| cloth.pressure = pressure,
+        },
+        "By how much the pressure inside a closed mesh exceeds that outside; its triangles must face \
+         outwards.",
+    )
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
         "thickness",
         &Of {
@@ -411,6 +424,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         },
         weave: said.weave,
         velocity: said.velocity,
+        pressure: said.pressure,
         thickness: said.thickness,
         friction: said.friction,
         pins,
@@ -497,6 +511,7 @@ impl From<&Cloth> for ClothKeys {
         let said = Self {
             name: Some(cloth.name.clone()),
             velocity: cloth.velocity,
+            pressure: cloth.pressure,
             thickness: cloth.thickness,
             friction: cloth.friction,
             pins: cloth.pins.clone(),

@@ -162,6 +162,8 @@ pub struct Cloth {
     pub weave: Option<DVec3>,
     /// Initial velocity in m/s.
     pub velocity: DVec3,
+    /// The pressure in Pa by which the air inside exceeds that outside; 0 unless it is closed.
+    pub pressure: f64,
     /// Its thickness in m, if it is not that of all.
     pub thickness: Option<f64>,
     /// Coulomb's coefficient of its friction; that of what it meets if absent.

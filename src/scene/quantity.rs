@@ -52,7 +52,7 @@ impl Dimension {
     const MASS: Self = Self::new(0, 1, 0, 0);
     const AREA: Self = Self::new(2, 0, 0, 0);
     const FORCE: Self = Self::new(1, 1, -2, 0);
-    const PRESSURE: Self = Self::new(-1, 1, -2, 0);
+    pub(super) const PRESSURE: Self = Self::new(-1, 1, -2, 0);
     /// Mass per volume, in kg/m³.
     pub(super) const DENSITY: Self = Self::new(-3, 1, 0, 0);
 

@@ -12,7 +12,7 @@ use glam::DVec3;
 use weft_balance::cost_model::{CostModel, Work};
 use weft_partition::Ownership;
 use weft_runtime::ScopeOptions;
-use weft_runtime::comm::{Comm, Tag};
+use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank, Tag};
 use weft_runtime::trace::MainTrack;
 
 use super::certify::Certification;
@@ -74,6 +74,8 @@ pub struct Simulation<'w> {
     pub(super) impulses: Impulses,
     /// What the substeps of a part share, if there are many.
     pub(super) many: Option<Many>,
+    /// The impulses that contacts exerted on owned vertices in the last step, in N s.
+    pub(super) contact_impulses: Vec<DVec3>,
     backup: Backup,
     /// The states that were checked since they were taken last, if they are kept.
     checked: Option<Vec<CheckedState>>,
@@ -172,6 +174,7 @@ impl<'w> Simulation<'w> {
             certification: Certification::new(world),
             impulses: Impulses::default(),
             many,
+            contact_impulses: vec![DVec3::ZERO; domain.owned().len()],
             backup: Backup::default(),
             checked: None,
             domain,
@@ -429,6 +432,9 @@ impl<'w> Simulation<'w> {
             ..StepReport::default()
         };
         let mut began = None;
+        if self.is_between_steps() {
+            self.contact_impulses.fill(DVec3::ZERO);
+        }
         let mut track = MainTrack::new(&*comm, self.detection.options.trace.is_some());
         loop {
             self.substep.choose_length(self.world);
@@ -501,6 +507,52 @@ impl<'w> Simulation<'w> {
         let certified = &part.certified;
         let hit = certified.hits as f64 > CROWDED * self.state.len() as f64;
         hit || certified.zones > 0 || certified.cut > 0
+    }
+
+    /// Adds what contacts have exerted in a substep, and in certification if that came after it.
+    pub(super) fn note_contact_impulses(&mut self, certified: bool) {
+        let at = Context {
+            world: self.world,
+            domain: &self.domain,
+            substep: &self.substep,
+        };
+        let certification = self.certification.as_ref().filter(|_| certified);
+        let cuts = certification.map_or(&[][..], Certification::cuts);
+        self.impulses
+            .add_contacts(at, cuts, &mut self.contact_impulses);
+    }
+
+    /// Gathers the force in N with which contacts acted on each vertex in the last step, in the
+    /// numbering of the patch tree: the impulses of bodies, of other layers and of certification,
+    /// over the length of the step. Rank 0 gets it. Collective.
+    ///
+    /// # Errors
+    /// Messages failed.
+    pub fn gather_contact_forces(
+        &self,
+        comm: &mut dyn Comm,
+    ) -> Result<Option<Vec<DVec3>>, CommError> {
+        let step = self.world.scene().time.step;
+        let own = self.contact_impulses.iter().map(|impulse| *impulse / step);
+        let own: Vec<DVec3> = own.collect();
+        // Ranks own ranges of vertices, in the order of ranks.
+        let gathered = comm.gather(Rank(0), bytemuck::cast_slice(&own).to_vec())?;
+        let Some(gathered) = gathered else {
+            return Ok(None);
+        };
+        let mut all = Vec::with_capacity(self.state.len());
+        for (rank, bytes) in (0..).zip(gathered) {
+            let theirs = bytes.chunks(size_of::<DVec3>());
+            let theirs = theirs.map(bytemuck::try_pod_read_unaligned::<DVec3>);
+            let theirs: Result<Vec<DVec3>, _> = theirs.collect();
+            let count = self.domain.ownership.vertices(rank as usize).len();
+            let theirs = theirs.ok().filter(|theirs| theirs.len() == count);
+            all.extend(theirs.ok_or_else(|| CommError::Malformed {
+                from: Rank(rank),
+                what: format!("not the contact forces of {count} vertices"),
+            })?);
+        }
+        Ok(Some(all))
     }
 
     /// Copies what this rank's elements read.

@@ -206,7 +206,7 @@ impl Simulation<'_> {
                 let before = integrator.ends.clone();
                 let bodies = (&response.bodies, &mut integrator.ends[..]);
                 (many.repulsions).stop(comm, at, bodies, true)?;
-                impulses.add_corrections(&before, &integrator.ends);
+                impulses.add_layers([&before, &integrator.ends], at.masses(), true);
                 report.repel_time += comm.now().saturating_sub(began);
             }
         }

@@ -49,7 +49,7 @@ for frame in frames:
     expect("each triangle has its cloth", np.array_equal(cloth, (triangles[:, 0] >= 81).astype(cloth.dtype)))
     strain = frame.cell_data["strain"]
     expect("strain of each triangle", len(strain) == len(cloth) and np.max(np.abs(strain)) < 0.05)
-    for name in ("contact", "squeezed", "cut"):
+    for name in ("contact", "contact_force", "squeezed", "cut"):
         expect(name, frame.point_data[name].shape == (162,))
 expect("the sheet is strained by its pins", np.max(frames[-1].cell_data["strain"]) > 1e-5)
 

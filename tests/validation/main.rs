@@ -11,6 +11,7 @@
     reason = "tests use the tests, the example the curves"
 )]
 
+mod balloon;
 mod bending_springs;
 mod bias;
 mod biaxial;

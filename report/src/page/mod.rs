@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use weft_io::Printable;
 
 use self::static_parts::{bars, findings, histograms, patch_table, phase_table, tiles};
+use crate::certification::certification;
 use crate::digest::Digest;
 use crate::findings::Findings;
 use crate::run::Run;
@@ -159,9 +160,17 @@ fn one(
     phase_table(out, digest)?;
     writeln!(
         out,
-        "<p id=\"balance-{number}\">{}</p>\n</section>",
+        "<p id=\"balance-{number}\">{}</p>",
         prose(&balance(digest))
     )?;
+    if let Some(certification) = certification(&run.history) {
+        writeln!(
+            out,
+            "<p id=\"certification-{number}\">{}</p>",
+            prose(&certification)
+        )?;
+    }
+    writeln!(out, "</section>")?;
     if let Some(traced) = &digest.traced {
         begin(
             out,

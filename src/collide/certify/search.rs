@@ -131,17 +131,18 @@ pub(super) fn features(kind: Kind, displacements: &Motion) -> Features {
 }
 
 impl Hits {
-    /// Tests candidates of the search of contacts.
+    /// Tests candidates of the search of contacts, which come in lists.
     pub(crate) fn add_candidates(
         &mut self,
         step: &Truncate<'_>,
         scenery: &Scenery,
-        candidates: &[Candidate],
+        candidates: &[Vec<Candidate>],
     ) {
+        // One for all lists: it looks at all vertices, and lists are many and short.
         let margin = margin_of(step);
         // Cloth comes first among triangles, and so among edges.
         let (triangles, edges) = (step.surface.triangles(), step.surface.edges());
-        for candidate in candidates {
+        for candidate in candidates.iter().flatten() {
             let &Candidate { kind, body, a, b } = candidate;
             match kind {
                 Candidate::VERTEX_FACE => {

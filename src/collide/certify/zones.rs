@@ -6,7 +6,9 @@
 //! map x + t u has a determinant of 1 + t² ω², so nothing within a zone crosses. Displacements are
 //! linear, as the proof of certification wants them.
 //!
-//! A zone with a body, or with vertices that pins hold, takes their motion if it is one motion.
+//! A zone with a body takes its motion. One with vertices that pins hold takes the rigid motion that
+//! fits theirs, if all of them keep to it within the gap that is certified; they themselves go where
+//! their pins say.
 //!
 //! * \[BFA02\] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction for
 //!   cloth animation.
@@ -30,24 +32,30 @@ pub(super) fn move_as_one(step: &Truncate<'_>, zone: &[u32], goal: &mut [DVec3])
     bodies.sort_unstable();
     bodies.dedup();
     let free: Vec<u32> = zone.iter().copied().filter(|&v| v < step.movable).collect();
-    let held = free.iter().filter(|&&v| step.held[v as usize]);
-    let mut held = held.map(|&v| goal[v as usize] - step.start[v as usize]);
-    let motion = match (&bodies[..], held.next()) {
-        ([], None) => {
-            let rigid = RigidMotion::of(step, &free, goal);
+    let is_held = |v: &u32| step.held[*v as usize];
+    let held: Vec<u32> = free.iter().copied().filter(is_held).collect();
+    let motion = match (&bodies[..], &held[..]) {
+        ([], []) => Motion::Rigid(RigidMotion::of(step, &free, goal)),
+        ([body], []) => Motion::Body(*body),
+        ([], held) => {
+            let rigid = RigidMotion::of(step, held, goal);
+            let strays = |&v: &u32| {
+                let (start, goal) = (step.start[v as usize], goal[v as usize]);
+                (start + rigid.displacement(start)).distance(goal) > step.least
+            };
+            if held.iter().any(strays) {
+                return;
+            }
             Motion::Rigid(rigid)
         }
-        ([body], None) => Motion::Body(*body),
-        ([], Some(first)) if held.all(|other| other == first) => Motion::Shift(first),
         _ => return,
     };
-    for &v in &free {
+    for v in free.into_iter().filter(|v| !is_held(v)) {
         let start = step.start[v as usize];
         goal[v as usize] = start
             + match &motion {
                 Motion::Rigid(rigid) => rigid.displacement(start),
                 Motion::Body(body) => step.movers[*body as usize].displacement(start),
-                Motion::Shift(by) => *by,
             };
     }
 }
@@ -55,7 +63,6 @@ pub(super) fn move_as_one(step: &Truncate<'_>, zone: &[u32], goal: &mut [DVec3])
 enum Motion {
     Rigid(RigidMotion),
     Body(u32),
-    Shift(DVec3),
 }
 
 /// The displacement U + ω × (x − X) of points that keep their momenta.

@@ -63,9 +63,7 @@ pub(super) fn search(
     let shares: Vec<Range<usize>> = team.cut_even(candidates.len()).elements;
     let mut found = vec![Hits::default(); shares.len()];
     team.run(found.iter_mut().zip(shares), |(hits, share)| {
-        for some in &candidates[share] {
-            hits.add_candidates(step, scenery, some);
-        }
+        hits.add_candidates(step, scenery, &candidates[share]);
     });
     let mut all = Hits::default();
     for hits in found {

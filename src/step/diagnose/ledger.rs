@@ -135,6 +135,8 @@ pub(crate) struct Impulses {
     bodies: Vec<Impulse>,
     /// What corrections change of velocities, in m/s.
     corrected: Vec<DVec3>,
+    /// The impulses in N s that contacts exert in corrections.
+    contacts: Vec<DVec3>,
 }
 
 /// The velocities of owned vertices in m/s.
@@ -215,10 +217,48 @@ impl Impulses {
         }
     }
 
-    /// Adds what corrections have changed later in the substep, from some velocities to others.
-    pub(crate) fn add_corrections(&mut self, before: &[DVec3], after: &[DVec3]) {
-        for ((corrected, before), after) in self.corrected.iter_mut().zip(before).zip(after) {
-            *corrected += *after - *before;
+    /// Adds what layers have changed of velocities, from some to others, to what their contacts
+    /// exert, and where `late` to what corrections have changed.
+    pub(crate) fn add_layers(
+        &mut self,
+        [before, after]: [&[DVec3]; 2],
+        masses: &[f64],
+        late: bool,
+    ) {
+        let changes = before
+            .iter()
+            .zip(after)
+            .map(|(before, after)| *after - *before);
+        for (i, change) in changes.enumerate() {
+            self.contacts[i] += change * masses[i];
+            if late {
+                self.corrected[i] += change;
+            }
+        }
+    }
+
+    /// Notes the impulses in N s that contacts exert on owned vertices in corrections.
+    pub(crate) fn note_contacts(&mut self, exerted: &[DVec3]) {
+        self.contacts.clear();
+        self.contacts.extend_from_slice(exerted);
+    }
+
+    /// Adds to the impulses on owned vertices, in N s, what contacts exerted in the substep: bodies,
+    /// layers of cloth, and certification by these changes of velocities, of all vertices.
+    pub(crate) fn add_contacts(&self, at: Context<'_>, cuts: &[Cut], sums: &mut [DVec3]) {
+        for (sum, impulse) in sums.iter_mut().zip(&self.contacts) {
+            *sum += *impulse;
+        }
+        for body in &self.bodies {
+            sums[body.local as usize] += body.impulse;
+        }
+        let (owned, masses) = (at.domain.owned(), at.masses());
+        for cut in cuts {
+            let vertex = cut.vertex as usize;
+            if owned.contains(&vertex) {
+                let i = vertex - owned.start;
+                sums[i] += cut.change * masses[i];
+            }
         }
     }
 

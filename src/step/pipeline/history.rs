@@ -23,9 +23,9 @@ use crate::team::Team;
 
 use super::sides::{crossings, volume};
 
-/// How near two features are that push in a substep, as a share of the distance to keep: as near as
-/// searches look.
-const REACH: f64 = 1.5;
+/// How near two features are that push in a substep, as a share of the distance to keep: what other
+/// pairs push at them meanwhile may bring them nearer.
+const REACH: f64 = 1.1;
 /// What directions are kept in.
 const UNIT: f64 = i16::MAX as f64;
 /// The share of their distance below which two features touch, and have no direction.

@@ -34,6 +34,7 @@ mod sides;
 #[cfg(test)]
 mod tests;
 
+use glam::DVec3;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::Comm;
 use weft_runtime::trace::MainTrack;
@@ -61,6 +62,8 @@ pub(crate) struct Many {
     pub(crate) start: State,
     /// The state before that, where the integrator looks back.
     past: Past,
+    /// What contacts exerted before it in the step, on owned vertices, in N s.
+    contact_impulses: Vec<DVec3>,
     /// The contacts with bodies, among the pairs that were found.
     pub(crate) bodies: Detection,
     /// The pairs that were found.
@@ -90,6 +93,7 @@ impl Many {
         (contact.pipeline == Pipeline::History).then(|| Self {
             start: State::new(world, state.shares.clone()),
             past: Past::default(),
+            contact_impulses: Vec::new(),
             bodies: Detection::of_kept(state.len(), options),
             history: History::new(domain),
             repulsions: Repulsions::with_team(team),
@@ -122,13 +126,17 @@ impl Simulation<'_> {
         track: &mut MainTrack,
     ) -> Result<(), StepError> {
         let Some(mut many) = self.many.take() else {
-            return self.take_substep(comm, report, track, None);
+            self.take_substep(comm, report, track, None)?;
+            self.note_contact_impulses(true);
+            return Ok(());
         };
         many.begin(&self.state, &self.integrator.past);
+        many.contact_impulses.clone_from(&self.contact_impulses);
         let outcome = self.take_many(comm, &mut many, report, track);
         self.substep.choose_length(self.world);
         if outcome.is_err() {
             many.take_back(&mut self.state, &mut self.integrator.past);
+            self.contact_impulses.clone_from(&many.contact_impulses);
         }
         self.many = Some(many);
         outcome
@@ -163,6 +171,7 @@ impl Simulation<'_> {
             own.inner = 1;
             report.add(own);
             outcome?;
+            self.note_contact_impulses(ends.is_some());
         }
         Ok(())
     }

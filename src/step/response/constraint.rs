@@ -322,6 +322,13 @@ pub(crate) struct Push {
     since: u32,
 }
 
+impl Push {
+    /// The impulse across a constraint with this normal, in kg m/s.
+    pub(crate) fn impulse(&self, normal: DVec3) -> DVec3 {
+        normal * self.normal + self.tangential
+    }
+}
+
 /// A round, and the last one before it in which all constraints began anew.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Round {

@@ -50,6 +50,8 @@ pub(crate) struct Corrections {
     /// The constraints of edges.
     rated: Vec<Constraint>,
     stretched: Stretched,
+    /// The impulses that contacts exerted on owned vertices in all passes, in kg m/s.
+    exerted: Vec<DVec3>,
 }
 
 /// What corrections read.
@@ -146,6 +148,7 @@ impl Corrections {
             sweeps: Sweeps::default(),
             rated: Vec::new(),
             stretched: Stretched::default(),
+            exerted: Vec::new(),
         }
     }
 
@@ -165,6 +168,8 @@ impl Corrections {
             // The order of sweeps may depend on nothing that ranks differ in.
             Response::GaussSeidel | Response::Both => 0.0,
         };
+        self.exerted.clear();
+        self.exerted.resize(owned.len(), DVec3::ZERO);
         self.take_contacts(with, contacts);
         let of_bodies = self.impulses.constraints().len();
         let me = comm.rank().index();
@@ -231,6 +236,7 @@ impl Corrections {
                     v[vertex as usize - owned.start] = self.impulses.velocity(slot);
                 }
             }
+            self.note_exerted(&owned, self.impulses.admitted() + of_bodies);
             if pass == 0 {
                 let all = self.impulses.constraints().len();
                 let strain = self.impulses.admitted() + of_bodies;
@@ -243,6 +249,28 @@ impl Corrections {
             }
         }
         Ok(pushed)
+    }
+
+    /// The impulses that contacts exerted on owned vertices in the last corrections, in kg m/s.
+    pub(crate) fn exerted(&self) -> &[DVec3] {
+        &self.exerted
+    }
+
+    /// Adds up what the first so many constraints, those of contacts, exerted in a pass.
+    fn note_exerted(&mut self, owned: &Range<usize>, contacts: usize) {
+        let constraints = self.impulses.constraints();
+        for (number, push) in self.impulses.pushes().take(contacts) {
+            if push.normal <= 0.0 {
+                continue;
+            }
+            let constraint = &constraints[number as usize];
+            let impulse = push.impulse(constraint.normal);
+            for (&vertex, &weight) in constraint.vertices().iter().zip(&constraint.weights) {
+                if owned.contains(&(vertex as usize)) {
+                    self.exerted[vertex as usize - owned.start] += impulse * weight;
+                }
+            }
+        }
     }
 
     /// Begins with the constraints of contacts of vertices with bodies.

@@ -131,6 +131,7 @@ impl Response {
         let pushed = (self.corrections).apply(comm, &with, contacts, &mut local.v)?;
         note(&pushed, report);
         let velocities = &mut local.v[..count];
+        impulses.note_contacts(self.corrections.exerted());
         // The second solve of Newmark's method begins anew, and then layers are stopped again.
         let forgets = integrator.integrator == Integrator::Newmark;
         if forgets {
@@ -143,6 +144,9 @@ impl Response {
             repulsions.begin(comm, at, near, touching, (bodies, &*velocities))?;
             integrator.lift.copy_from_slice(velocities);
             report.impulses += repulsions.stop(comm, at, (bodies, &mut *velocities), !forgets)?;
+            if !forgets {
+                impulses.add_layers([&integrator.lift, &*velocities], at.masses(), false);
+            }
             for (lift, v) in integrator.lift.iter_mut().zip(&*velocities) {
                 *lift = if forgets { *v - *lift } else { DVec3::ZERO };
             }

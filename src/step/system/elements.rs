@@ -34,7 +34,7 @@ pub(crate) struct RunElements {
     folds: Vec<Placed<4>>,
     shells: Vec<Placed<6>>,
     springs: Vec<Placed<2>>,
-    /// The triangles that the air drags at.
+    /// The triangles that the air drags at or pushes.
     panels: Vec<Placed<3>>,
 }
 
@@ -83,7 +83,7 @@ impl RunElements {
             pattern,
         };
         let triangles = incidence.triangles.iter().copied();
-        let panels = triangles.filter(|&t| model.drag(t as usize) != [0.0; 2]);
+        let panels = triangles.filter(|&t| model.is_panel(t as usize));
         let (folds, shells) = (&incidence.folds, &incidence.shells);
         let springs = &incidence.springs;
         let local_vertices = LocalVertices::new(plan, pattern, rows);
@@ -122,6 +122,7 @@ impl RunElements {
         let panel = |t| Panel {
             air: &load.air,
             coefficients: model.drag(t),
+            pressure: model.pressure(t),
         };
         sums.add(&self.panels, panel, state, times);
         for (rhs, [x, y, z, _]) in rows.rhs.iter_mut().zip(&scratch.rhs) {

@@ -30,6 +30,16 @@ fn ledgers(world: &World, steps: u32, comm: &mut dyn Comm) -> Vec<Ledger> {
         let size: f64 = terms.map(|(m, v)| m * v.length()).sum::<f64>() + before.length();
         assert!((sums.momentum - after).length() <= 1e-12 * size);
         assert!((sums.change.momentum - (after - before)).length() <= 1e-11 * size + 1e-16);
+        // Pins take impulses of limits of strain that contacts know nothing of.
+        if let Some(forces) = s.gather_contact_forces(comm).unwrap()
+            && !world.pinned().contains(&true)
+        {
+            let exerted = forces.iter().sum::<DVec3>() * world.scene().time.step;
+            let [bodies, contact, cut] = [&sums.bodies, &sums.contact, &sums.cut];
+            let expected = bodies.momentum + contact.momentum + cut.momentum;
+            let wrong = (exerted - expected).length();
+            assert!(wrong <= 1e-11 * size + 1e-16, "{exerted} {expected}");
+        }
         let change = kinetic(&s) - energy;
         assert!((sums.change.energy - change).abs() <= 1e-11 * (kinetic(&s) + energy) + 1e-16);
         all.push(sums);

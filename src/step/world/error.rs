@@ -21,6 +21,17 @@ pub enum WorldError {
     /// The mesh cannot be cut.
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    /// A cloth with a pressure inside is not closed.
+    #[error(
+        "cloth `{cloth}` has a `pressure`, for which its mesh must be closed and face outwards; close it, turn its triangles, or leave \
+         `pressure` out: {source}"
+    )]
+    Pressure {
+        /// The cloth's name.
+        cloth: String,
+        /// What is wrong with its mesh.
+        source: MeshError,
+    },
     /// A pin holds nothing.
     #[error("pin {pin} of cloth `{cloth}` holds no vertex; move its box over the cloth")]
     EmptyPin {

@@ -35,7 +35,7 @@ use crate::collide::audit::{Audited, Crossing, Met, Skin, crossings};
 use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
-use crate::mesh::{TriMesh, build_body, build_cloth, build_cloth_of_file, warp};
+use crate::mesh::{TriMesh, build_body, build_cloth, build_cloth_of_file, check_body, warp};
 use crate::physics::ClothModel;
 use crate::scene::defaults::GRAVITY;
 use crate::scene::{Culling, Pipeline, Preconditioner, Scene, Surface};
@@ -126,6 +126,13 @@ impl World {
             let mesh = file.mesh;
             spans.push(widest_face(&mesh));
             model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
+            if cloth.pressure != 0.0 {
+                check_body(&mesh, true).map_err(|source| WorldError::Pressure {
+                    cloth: cloth.name.clone(),
+                    source,
+                })?;
+                model.inflate_last(cloth.pressure);
+            }
             let bodies = BodiesAtStart {
                 solids: &solids,
                 motions: &body_motions,
