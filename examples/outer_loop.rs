@@ -2,8 +2,7 @@
 //! high-resolution cloth using parallelism, history-based collisions, and accurate friction (2009).
 //!
 //! `cargo run --example outer_loop SVG FRAME [NAME=RUN]…`: FRAME is the time of a frame in s, and
-//! each RUN a folder with a `history.csv`. A run whose name ends with `-` is drawn in the colour of
-//! the one that follows, pale.
+//! each RUN a folder with a `history.csv`.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -24,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut runs = Vec::new();
     for argument in arguments {
         let argument = text(argument)?;
-        let (name, run) = argument.split_once('=').ok_or(usage)?;
+        let (name, run) = argument.rsplit_once('=').ok_or(usage)?;
         runs.push((name.to_owned(), times(Path::new(run), frame)?));
     }
     draw(Path::new(&picture), &runs)
@@ -87,22 +86,12 @@ fn draw(picture: &Path, runs: &[(String, Vec<(f64, f64)>)]) -> Result<(), Box<dy
         .x_desc("frame")
         .y_desc("time of a frame in s")
         .draw()?;
-    let mut colour = 0;
-    for (name, points) in runs {
-        let is_pale = name.ends_with('-');
-        let picked = Palette99::pick(colour).to_rgba();
-        let style = if is_pale {
-            picked.mix(0.45).stroke_width(1)
-        } else {
-            picked.stroke_width(2)
-        };
-        colour += usize::from(!is_pale);
-        let line = chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
-        if !is_pale {
-            line.label(name).legend(move |(x, y)| {
-                PathElement::new([(x, y), (x + 16, y)], picked.stroke_width(2))
-            });
-        }
+    for (index, (name, points)) in runs.iter().enumerate() {
+        let style = Palette99::pick(index).to_rgba().stroke_width(2);
+        chart
+            .draw_series(LineSeries::new(points.iter().copied(), style))?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
     }
     chart
         .configure_series_labels()

@@ -59,7 +59,7 @@ finest=(--set cloth.grid.vertices=316 --set contact.thickness="1.3 mm" --set par
 sweep_ranks=1..64 most=16 copies=128 million_ranks=(256 1024 4096) million_vertices="1,280,000 vertices"
 sheet=(--steps 30 --record 27..30) sheet_first=27
 declare -A replayed_on=([quick]="2 4 8" [one-sided]="8 16 32") replayed_steps=([quick]=160..175 [one-sided]=105..120)
-floor=(--set output.interval="2 s") shown_step=140 twister=(--until "1.6 s") twister_substep=0.001 report=() mending=(--record 101..150 --steps 150) profile=(--release)
+floor=(--set output.interval="2 s") shown_step=140 twister=(--until "1.6 s") wound=(--until "0.9 s") twister_substep=0.001 report=() mending=(--record 101..150 --steps 150) profile=(--release)
 if [ -n "$quick" ]; then
     steps=${STEPS:-4} repeat=${REPEAT:-1}
     cut=(--set cloth.grid.vertices=24 --set partition.patches=16)
@@ -68,7 +68,7 @@ if [ -n "$quick" ]; then
     sweep_ranks=1,16 copies=2 million_ranks=(16 32) million_vertices="two small cloths"
     sheet=(--steps 4 --record 3..4 --set cloth.grid.vertices=40 --set partition.patches=64) sheet_first=3
     replayed_on=([quick]=2 [one-sided]=8) replayed_steps=([quick]=3..4 [one-sided]=3..4)
-    floor=(--set time.end="10 ms" --set output.interval="10 ms") shown_step=10 twister=(--until "0.064 s") twister_substep=0.004 report=(--steps 20) mending=(--record 3..4 --steps 4) profile=()
+    floor=(--set time.end="10 ms" --set output.interval="10 ms") shown_step=10 twister=(--until "0.032 s") wound=(--until "0.0032 s") twister_substep=0.001 report=(--steps 20) mending=(--record 3..4 --steps 4) profile=()
 fi
 
 . benches/study/tables.sh
@@ -243,35 +243,38 @@ stage_pictures() {
     done
 }
 
-# Figure 14 of Selle et al. 2009, in the processor's time, which virtual ranks measure; a step has as many substeps as cloth is certified after.
+# Figure 14 of Selle et al. 2009, in the processor's time, which virtual ranks measure; a step has as many substeps as cloth is
+# certified after.
 stage_outer() {
-    local lacking k sides step name runs=()
+    local lacking k step name runs=() keys
     lacking=$(lacks cargo)
     if [ -n "$lacking" ]; then
         skip "images/outer-loop.svg, table outer" "no $lacking"
         return
     fi
     [ -e "$out/hard/twister.toml" ] || cargo run --quiet "${profile[@]}" --example certified_scenes -- "$out/hard"
-    for k in 1 4 8 16 adaptive; do
-        for sides in none parity; do
-            name=$out/twister-$k-$sides
-            step=$(awk -v k="$k" -v dt="$twister_substep" 'BEGIN { print dt * (k == "adaptive" ? 16 : k) }')
-            [ "$k" = adaptive ] && k='"adaptive"'
-            [ -e "$name/run.json" ] || {
-                "$weft" run "$out/hard/twister.toml" "${twister[@]}" --comm virtual --set contact.pipeline='"2009"' --set "contact.substeps=$k" \
-                    --set "contact.sides=\"$sides\"" --set "time.step=$step" --set output.checkpoints=false --quiet --out "$name.new" --overwrite
-                mv "$name.new" "$name"
-            }
-            k=${k//\"/}
-            runs+=("$([ "$k" = adaptive ] && echo adaptive || echo "k = $k")$([ "$sides" = none ] && echo -)=$name")
-        done
+    for k in search 1 4 8 16 adaptive newmark; do
+        name=$out/twister-$k
+        step=$(awk -v k="$k" -v dt="$twister_substep" 'BEGIN { print k == "newmark" ? 0.0016 : dt * (k == "adaptive" ? 16 : k == "search" ? 1 : k) }')
+        keys=(--set contact.pipeline='"2009"' "${twister[@]}")
+        case $k in
+        search) keys=("${twister[@]}") ;;
+        newmark) keys=(--set contact.pipeline='"2009"' "${wound[@]}" --set contact.substeps=16 --set solver.integrator='"newmark"') ;;
+        adaptive) keys+=(--set contact.substeps='"adaptive"') ;;
+        *) keys+=(--set "contact.substeps=$k") ;;
+        esac
+        [ -e "$name/run.json" ] || {
+            "$weft" run "$out/hard/twister.toml" --comm virtual "${keys[@]}" --set "time.step=$step" \
+                --set output.checkpoints=false --quiet --out "$name.new" --overwrite 2>"$name.txt"
+            mv "$name.new" "$name"
+        }
+        case $k in
+        search) runs+=("a search in each=$name") ;;
+        newmark) ;;
+        adaptive) runs+=("adaptive=$name") ;;
+        *) runs+=("k = $k=$name") ;;
+        esac
     done
-    name=$out/twister-newmark
-    [ -e "$name/run.json" ] || {
-        "$weft" run "$out/hard/twister.toml" "${twister[@]}" --comm virtual --set contact.pipeline='"2009"' --set contact.substeps=16 --set time.step=0.0016 \
-            --set solver.integrator='"newmark"' --set output.checkpoints=false --quiet --out "$name.new" --overwrite
-        mv "$name.new" "$name"
-    }
     cargo run --quiet "${profile[@]}" --example outer_loop -- "$out/outer-loop.svg" 0.016666666666666666 "${runs[@]}"
     picture "$out/outer-loop.svg" outer-loop.svg
     table_outer | fill outer

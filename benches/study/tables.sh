@@ -411,31 +411,26 @@ table_mpirun() {
 
 # What the runs of the twister took, that are certified after so many substeps.
 table_outer() {
-    local k name
-    head_of "certified after" "with sides" "without" "pairs kept in a step" "looked at" "repulsions" "search" "hits" "cut"
-    for k in 1 4 8 16 adaptive newmark; do
-        name=$out/twister-$k-parity
-        [ "$k" != newmark ] || name=$out/twister-newmark
-        outer_row "$k" "$name" "$out/twister-$k-none"
+    local k
+    head_of "certified after" "took" "pairs kept in a step" "looked at" "pushes" "search and bodies" "hits" "cut" "largest strain"
+    for k in search 1 4 8 16 adaptive newmark; do
+        awk -F, -v k="$k" '
+            NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+            {
+                steps++; substeps += $at["substeps"]; parts += $at["parts"]; pairs += $at["pairs"]; looked += $at["looked"]
+                took += $at["collide_s"] + $at["physics_s"] + $at["solve_s"] + $at["response_s"] + $at["share_s"]
+                repel += $at["repel_s"]; collide += $at["collide_s"]; hits += $at["hits"]; cut += $at["cut"]
+                kept += $at["pairs"] * $at["substeps"] / $at["parts"]
+                if ($at["max_strain"] > strain) strain = $at["max_strain"]
+            }
+            END {
+                name = k
+                if (k == "search") name = "1, and searched for"
+                if (k == "newmark") name = "16 of 0.1 ms, Newmark, for 0.9 s"
+                if (k == "adaptive") name = sprintf("%.1f, adaptive", substeps / parts)
+                printf "| %s | %.0f s | %s | %s | %s | %.0f %% | %d | %d | %.0f %% |\n", name, took,
+                    k == "search" ? "" : sprintf("%.0f", pairs / steps), k == "search" ? "" : sprintf("%.0f %%", kept ? 100 * looked / kept : 0),
+                    k == "search" ? "" : sprintf("%.1f %%", 100 * repel / took), 100 * collide / took, hits, cut, 100 * strain
+            }' "$out/twister-$k/history.csv"
     done
-}
-
-outer_row() { # K RUN [THE SAME WITHOUT SIDES]
-    local without=
-    [ ! -e "$3/history.csv" ] || without=$3/history.csv
-    awk -F, -v k="$1" '
-        FNR == 1 { file++; for (i = 1; i <= NF; i++) at[$i] = i; next }
-        { took[file] += $at["collide_s"] + $at["physics_s"] + $at["solve_s"] + $at["response_s"] + $at["share_s"] }
-        file == 1 {
-            steps++; substeps += $at["substeps"]; pairs += $at["pairs"]; looked += $at["looked"]
-            repel += $at["repel_s"]; collide += $at["collide_s"]; hits += $at["hits"]; cut += $at["cut"]
-            parts += $at["parts"]
-            kept += $at["pairs"] * $at["substeps"] / $at["parts"]
-        }
-        END {
-            name = k == "newmark" ? "16 of Newmark\047s method, 0.1 ms each" : k == "adaptive" ? sprintf("adaptive (%.1f)", substeps / parts) : k
-            printf "| %s | %.0f s | %s | %.0f | %.0f %% | %.1f %% | %.0f %% | %d | %d |\n", name, took[1],
-                file == 2 ? sprintf("%.0f s", took[2]) : "", pairs / steps, kept ? 100 * looked / kept : 0,
-                100 * repel / took[1], 100 * collide / took[1], hits, cut
-        }' "$2/history.csv" ${without:+"$without"}
 }

@@ -135,6 +135,8 @@ impl Simulation<'_> {
         let outcome = self.take_many(comm, &mut many, report, track);
         self.substep.choose_length(self.world);
         if outcome.is_err() {
+            // What was taken back has changed nothing.
+            report.ledger.clear();
             many.take_back(&mut self.state, &mut self.integrator.past);
             self.contact_impulses.clone_from(&many.contact_impulses);
         }
