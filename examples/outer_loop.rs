@@ -45,7 +45,9 @@ fn times(run: &Path, frame: f64) -> Result<Vec<(f64, f64)>, Box<dyn Error>> {
             .iter()
             .position(|column| *column == name)
             .into_iter();
-        places.next().ok_or(format!("history.csv has no {name}"))
+        places
+            .next()
+            .ok_or_else(|| format!("history.csv has no {name}"))
     };
     let time = place("time_s")?;
     let phases: Vec<usize> = PHASES.into_iter().map(place).collect::<Result<_, _>>()?;

@@ -249,7 +249,7 @@ fn every_pass_keeps_momentum() {
 /// Pairs that are left out unseen are those that would not push.
 #[test]
 fn what_is_pruned_would_not_push() {
-    let text = sheets(0.008, 0.012, 2.0, "substeps = 8", "");
+    let text = sheets(0.008, 0.010, 2.0, "substeps = 8", "");
     let shake = |v: usize, x: DVec3| {
         let random = |seed: u64| {
             let mixed = crate::collide::certify::mixed(seed + 17 * v as u64);
