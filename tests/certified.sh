@@ -39,6 +39,12 @@ judge 3 scenes/certified/through.toml --once --set start.crossings='"refuse"'
 for integrator in bdf2 newmark central; do
     judge 0 scenes/certified/clash.toml --once --set solver.integrator="\"$integrator\""
 done
+for substeps in 1 4 8 '"adaptive"'; do
+    judge 0 scenes/certified/clash.toml --once --set contact.pipeline='"2009"' --set contact.substeps="$substeps"
+    judge 0 "$folder/slam-20.toml" --once --set contact.pipeline='"2009"' --set contact.substeps="$substeps"
+done
+judge 0 scenes/certified/clash.toml --ranks 3 --set contact.pipeline='"2009"' --set solver.integrator='"newmark"'
+judge 0 "$folder/twister.toml" --until 0.1 --once --set contact.pipeline='"2009"' --set time.step=8ms
 judge 0 "$folder/slam-100.toml"
 judge 0 "$folder/ribbons-20.toml"
 judge 0 "$folder/layers.toml" --until 0.008

@@ -18,7 +18,7 @@ usage() { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
 
 # The last builds a program of its own, with MPI.
-stages=(drape finer million sheet replay validation pictures report cores mpirun)
+stages=(drape finer million sheet replay validation pictures outer report cores mpirun)
 declare -A takes=(
     [drape]="3 minutes: both scenes of the 2006 paper recorded, and studied on cores of today and of 2006"
     [finer]="5 minutes and 1 GB: drape-floor with 40,000 and 100,000 vertices (after drape)"
@@ -27,6 +27,7 @@ declare -A takes=(
     [replay]="1 minute: replays against runs that are simulated whole, and against runs in virtual time"
     [validation]="10 seconds, and some minutes for building: the pictures of all validation cases; needs cargo"
     [pictures]="1 minute: drape-floor to its end, sheets that clash, and the parts of a shirt"
+    [outer]="15 minutes: the twister, certified after 1 to 16 substeps; needs cargo"
     [report]="half a minute: a scene under two policies, and its report; needs chromium, chromedriver and curl for pictures of it"
     [cores]="5 minutes: drape-floor under mpirun on 1 to 16 cores; needs these, and WEFT built with --features mpi"
     [mpirun]="20 minutes, and some more for building: both scenes under mpirun; needs cargo, an MPI with mpirun, and libclang"
@@ -61,7 +62,7 @@ finest=(--set cloth.grid.vertices=316 --set contact.thickness="1.3 mm" --set par
 sweep_ranks=1..64 most=16 copies=128 million_ranks=(256 1024 4096) million_vertices="1,280,000 vertices"
 sheet=(--steps 30 --record 27..30) sheet_first=27
 declare -A replayed_on=([quick]="2 4 8" [one-sided]="8 16 32") replayed_steps=([quick]=160..175 [one-sided]=105..120)
-floor=(--set output.interval="2 s") shown_step=140 report=() mending=(--record 101..150 --steps 150) profile=(--release)
+floor=(--set output.interval="2 s") shown_step=140 twister=(--until "1.6 s") wound=(--until "0.9 s") twister_substep=0.001 report=() mending=(--record 101..150 --steps 150) profile=(--release)
 if [ -n "$quick" ]; then
     steps=${STEPS:-4} repeat=${REPEAT:-1}
     cut=(--set cloth.grid.vertices=24 --set partition.patches=16)
@@ -70,7 +71,7 @@ if [ -n "$quick" ]; then
     sweep_ranks=1,16 copies=2 million_ranks=(16 32) million_vertices="two small cloths"
     sheet=(--steps 4 --record 3..4 --set cloth.grid.vertices=40 --set partition.patches=64) sheet_first=3
     replayed_on=([quick]=2 [one-sided]=8) replayed_steps=([quick]=3..4 [one-sided]=3..4)
-    floor=(--set time.end="10 ms" --set output.interval="10 ms") shown_step=10 report=(--steps 20) mending=(--record 3..4 --steps 4) profile=()
+    floor=(--set time.end="10 ms" --set output.interval="10 ms") shown_step=10 twister=(--until "0.032 s") wound=(--until "0.0032 s") twister_substep=0.001 report=(--steps 20) mending=(--record 3..4 --steps 4) profile=()
 fi
 
 . benches/study/tables.sh
@@ -245,6 +246,43 @@ stage_pictures() {
         last=("$out"/clash/pictures/*.png)
         picture "${last[-1]}" "clash-$name.png"
     done
+}
+
+# Figure 14 of Selle et al. 2009, in the processor's time, which virtual ranks measure; a step has as many substeps as cloth is
+# certified after.
+stage_outer() {
+    local lacking k step name runs=() keys
+    lacking=$(lacks cargo)
+    if [ -n "$lacking" ]; then
+        skip "images/outer-loop.svg, table outer" "no $lacking"
+        return
+    fi
+    [ -e "$out/hard/twister.toml" ] || cargo run --quiet "${profile[@]}" --example certified_scenes -- "$out/hard"
+    for k in search 1 4 8 16 adaptive newmark; do
+        name=$out/twister-$k
+        step=$(awk -v k="$k" -v dt="$twister_substep" 'BEGIN { print k == "newmark" ? 0.0016 : dt * (k == "adaptive" ? 16 : k == "search" ? 1 : k) }')
+        keys=(--set contact.pipeline='"2009"' "${twister[@]}")
+        case $k in
+        search) keys=("${twister[@]}") ;;
+        newmark) keys=(--set contact.pipeline='"2009"' "${wound[@]}" --set contact.substeps=16 --set solver.integrator='"newmark"') ;;
+        adaptive) keys+=(--set contact.substeps='"adaptive"') ;;
+        *) keys+=(--set "contact.substeps=$k") ;;
+        esac
+        [ -e "$name/run.json" ] || {
+            "$weft" run "$out/hard/twister.toml" --comm virtual "${keys[@]}" --set "time.step=$step" \
+                --set output.checkpoints=false --quiet --out "$name.new" --overwrite 2>"$name.txt"
+            mv "$name.new" "$name"
+        }
+        case $k in
+        search) runs+=("a search in each=$name") ;;
+        newmark) ;;
+        adaptive) runs+=("adaptive=$name") ;;
+        *) runs+=("k = $k=$name") ;;
+        esac
+    done
+    cargo run --quiet "${profile[@]}" --example outer_loop -- "$out/outer-loop.svg" 0.016666666666666666 "${runs[@]}"
+    picture "$out/outer-loop.svg" outer-loop.svg
+    table_outer | fill outer
 }
 
 stage_report() {

@@ -413,3 +413,29 @@ table_mpirun() {
             print "Two runs of one rank, side by side, were " beside " times as fast as one after the other there: that is what the machine has to give."
         }' "$out/mpirun.txt"
 }
+
+# What the runs of the twister took, that are certified after so many substeps.
+table_outer() {
+    local k
+    head_of "certified after" "took" "pairs kept in a step" "looked at" "pushes" "search and bodies" "hits" "cut" "largest strain"
+    for k in search 1 4 8 16 adaptive newmark; do
+        awk -F, -v k="$k" '
+            NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+            {
+                steps++; substeps += $at["substeps"]; parts += $at["parts"]; pairs += $at["pairs"]; looked += $at["looked"]
+                took += $at["collide_s"] + $at["physics_s"] + $at["solve_s"] + $at["response_s"] + $at["share_s"]
+                repel += $at["repel_s"]; collide += $at["collide_s"]; hits += $at["hits"]; cut += $at["cut"]
+                kept += $at["pairs"] * $at["substeps"] / $at["parts"]
+                if ($at["max_strain"] > strain) strain = $at["max_strain"]
+            }
+            END {
+                name = k
+                if (k == "search") name = "1, and searched for"
+                if (k == "newmark") name = "16 of 0.1 ms, Newmark, for 0.9 s"
+                if (k == "adaptive") name = sprintf("%.1f, adaptive", substeps / parts)
+                printf "| %s | %.0f s | %s | %s | %s | %.0f %% | %d | %d | %.0f %% |\n", name, took,
+                    k == "search" ? "" : sprintf("%.0f", pairs / steps), k == "search" ? "" : sprintf("%.0f %%", kept ? 100 * looked / kept : 0),
+                    k == "search" ? "" : sprintf("%.1f %%", 100 * repel / took), 100 * collide / took, hits, cut, 100 * strain
+            }' "$out/twister-$k/history.csv"
+    done
+}

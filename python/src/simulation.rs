@@ -218,6 +218,7 @@ impl NativeSimulation {
                 friction: &friction,
                 squeezed: &stage.simulation.squeezed(),
                 kept: &stage.simulation.kept(),
+                adapted: stage.simulation.adapted(),
             });
             Ok(hash.to_string())
         };

@@ -150,6 +150,7 @@ fn take_steps(
             friction: &friction,
             squeezed: &simulation.squeezed(),
             kept: &simulation.kept(),
+            adapted: simulation.adapted(),
         }),
         steps: simulation.step(),
         vertices: x.len() as u64,

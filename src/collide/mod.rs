@@ -41,6 +41,7 @@ pub use cloth::ClothSurface;
 pub(crate) use cull::charts::TileWork;
 pub use distances::Distances;
 pub use narrow::ccd;
+pub(crate) use narrow::closest::{on_segments, on_triangle};
 pub use narrow::contact::{self, Contact};
 pub use query::brute_force::brute_force;
 pub use query::candidates;

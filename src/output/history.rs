@@ -177,6 +177,17 @@ history_row! {
     cut_share: f64,
     /// Vertices of cloth that started through cloth, and were not free when the step ended.
     kept: u64,
+    /// Substeps of the parts, with `contact.pipeline = "2009"`; else 0.
+    substeps: u32,
+    /// Pairs of features of cloth that were kept for these.
+    pairs: u64,
+    /// How often one of them was looked at in a substep; the others were pruned.
+    looked: u64,
+    /// How often one of them had its features on the wrong side of each other, and attracted.
+    inverted: u64,
+    /// Wall time of looking at pairs and of their pushes in s, slowest rank. Most of it is part of
+    /// `response_s`, the rest of `collide_s`.
+    repel_s: f64,
 }
 
 /// A value as a cell of the file.
@@ -220,6 +231,7 @@ impl HistoryRow {
         "solve_s",
         "response_s",
         "share_s",
+        "repel_s",
     ];
 
     /// The row as a line of the file, with its end.
@@ -541,9 +553,10 @@ mod tests {
              pins_x_Ns,pins_y_Ns,pins_z_Ns,bodies_x_Ns,bodies_y_Ns,bodies_z_Ns,\
              contact_x_Ns,contact_y_Ns,contact_z_Ns,cut_x_Ns,cut_y_Ns,cut_z_Ns,\
              rest_x_Ns,rest_y_Ns,rest_z_Ns,gravity_J,pins_J,bodies_J,\
-             contact_J,cut_J,rest_J,cut_share,kept\n\
+             contact_J,cut_J,rest_J,cut_share,kept,substeps,pairs,looked,inverted,repel_s\n\
              1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none,0.0,0,0,0,0.0,0,0,0,0,0,0,0\
-             ,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0\n"
+             ,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0\
+             ,0,0,0,0,0.0\n"
         );
     }
 

@@ -38,6 +38,9 @@ pub struct Hashed<'a> {
     pub squeezed: &'a [[u32; 2]],
     /// Vertices that may still pass through cloth, each with what it is a member of.
     pub kept: &'a [[u32; 2]],
+    /// How often a step is halved by now, and how many parts went well since, where the number of
+    /// substeps adapts.
+    pub adapted: Option<[u32; 2]>,
 }
 
 /// Hashes a state.
@@ -46,7 +49,7 @@ pub struct Hashed<'a> {
 /// of velocities, theirs; likewise friction if there is any; then, if there are any, the number of
 /// squeezed vertices and for each its number and that of the body; then, if there are any, the
 /// letters `kept`, the number of kept vertices and for each its number and that of what it is a
-/// member of.
+/// member of; then, if the number of substeps adapts, the letters `parts` and two numbers.
 #[must_use]
 pub fn state_hash(hashed: &Hashed<'_>) -> StateHash {
     let &Hashed {
@@ -56,6 +59,7 @@ pub fn state_hash(hashed: &Hashed<'_>) -> StateHash {
         friction,
         squeezed,
         kept,
+        adapted,
     } = hashed;
     let mut hasher = Sha256::new();
     hasher.update(b"weft state 1\n");
@@ -81,6 +85,12 @@ pub fn state_hash(hashed: &Hashed<'_>) -> StateHash {
         hasher.update((kept.len() as u64).to_le_bytes());
         for number in kept.as_flattened() {
             hasher.update(u64::from(*number).to_le_bytes());
+        }
+    }
+    if let Some(numbers) = adapted {
+        hasher.update(b"parts");
+        for number in numbers {
+            hasher.update(u64::from(number).to_le_bytes());
         }
     }
     let digest = hasher.finalize();
@@ -184,6 +194,14 @@ mod tests {
             },
             Hashed {
                 kept: &marked,
+                ..of_p
+            },
+            Hashed {
+                adapted: Some([0, 1]),
+                ..of_p
+            },
+            Hashed {
+                adapted: Some([1, 0]),
                 ..of_p
             },
         ];

@@ -340,6 +340,7 @@ impl<'w> Writer<'w> {
                 friction: &friction,
                 squeezed: &simulation.squeezed(),
                 kept: &simulation.kept(),
+                adapted: simulation.adapted(),
             }),
             steps: simulation.step(),
             crossings: Skin::new(&x, &self.triangles).crossings().len(),
@@ -488,5 +489,10 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         cut_J: ledger.cut.energy,
         rest_J: rest.energy,
         cut_share: ledger.cut_share(),
+        substeps: first.inner,
+        pairs: total(&|r| r.pairs),
+        looked: total(&|r| r.looked),
+        inverted: total(&|r| r.inverted),
+        repel_s: (ranks.iter().map(|r| r.report.repel_time.as_secs_f64())).fold(0.0, f64::max),
     }
 }

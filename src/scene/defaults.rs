@@ -8,7 +8,8 @@ use weft_runtime::Policy;
 
 use super::{
     Balance, BendingModel, ContactParameters, Crossings, Culling, Format, Integrator, Material,
-    MembraneModel, Output, Partition, Preconditioner, Response, Solver, Squeezed, Start, Time,
+    MembraneModel, Output, Partition, Pipeline, Preconditioner, Response, Sides, Solver, Squeezed,
+    Start, Substeps, Time,
 };
 use crate::physics::air::Air;
 
@@ -100,6 +101,10 @@ impl Default for ContactParameters {
             strain_change: None,
             certify: true,
             squeezed: Squeezed::Give,
+            pipeline: Pipeline::Search,
+            substeps: Substeps::Fixed(8),
+            repulsion: 30.0,
+            sides: Sides::Parity,
         }
     }
 }
@@ -110,6 +115,7 @@ impl Default for Solver {
     fn default() -> Self {
         Self {
             tolerance: 1e-6,
+            velocity_tolerance: None,
             max_iterations: 1000,
             preconditioner: Preconditioner::Multilevel,
             integrator: Integrator::Euler,

@@ -86,6 +86,9 @@ pub(super) struct OneOf<T>(PhantomData<fn() -> T>);
 /// Some words out of several, each at most once.
 pub(super) struct SomeOf<T>(PhantomData<fn() -> T>);
 
+/// A whole number within bounds, or one word that stands for none of them.
+pub(super) struct CountOr(pub(super) u64, pub(super) u64, pub(super) &'static str);
+
 /// Values with names in scenes.
 pub(super) trait Word: Copy + 'static {
     /// All there are.
@@ -275,6 +278,36 @@ impl Form for Count {
 
     fn show(&self, value: &u64) -> String {
         value.to_string()
+    }
+}
+
+impl Form for CountOr {
+    /// `None` for the word.
+    type Value = Option<u64>;
+
+    fn read(&self, table: &Table<'_>, key: &'static str) -> Option<Option<u64>> {
+        if table.is_text(key) {
+            table.choice(key, &[(self.2, None)])
+        } else {
+            table.count(key, self.0, self.1).map(Some)
+        }
+    }
+
+    fn write(&self, value: &Option<u64>) -> Written {
+        plain(value.map_or_else(|| format!("\"{}\"", self.2), |value| value.to_string()))
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "a whole number {}, or `\"{}\"`",
+            from_to(self.0, self.1),
+            self.2
+        )
+    }
+
+    fn schema(&self) -> Json {
+        let word = json!({ "type": "string", "enum": [self.2] });
+        json!({ "anyOf": [whole(self.0, self.1), word] })
     }
 }
 

@@ -104,6 +104,8 @@ mod tests {
                 "contact.squeezed",
                 "[contact]\ncertify = false\nsqueezed = \"give\"",
             ),
+            ("contact.substeps", "[contact]\nsubsteps = 8"),
+            ("contact.sides", "[contact]\nsides = \"parity\""),
             (
                 "output.formats",
                 "[output]\nframes = false\nformats = [\"vtp\"]",

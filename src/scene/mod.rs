@@ -679,6 +679,15 @@ impl Scene {
         self.start.crossings == Crossings::Keep && self.contact.certify
     }
 
+    /// The length in s of a substep of a step that is not cut.
+    #[must_use]
+    pub fn substep(&self) -> f64 {
+        match self.contact.pipeline {
+            Pipeline::Search => self.time.step,
+            Pipeline::History => self.time.step / f64::from(self.contact.substeps.of_step()),
+        }
+    }
+
     /// The thickness in m of a cloth or body, which may have its own.
     #[must_use]
     pub fn thickness(&self, own: Option<f64>) -> f64 {
@@ -742,6 +751,93 @@ pub struct ContactParameters {
     pub certify: bool,
     /// What becomes of cloth that bodies leave no room.
     pub squeezed: Squeezed,
+    /// What a step does about contacts, and when.
+    pub pipeline: Pipeline,
+    /// Into how many substeps a step of [`Pipeline::History`] is cut.
+    pub substeps: Substeps,
+    /// The stiffness in N/m of the springs by which pairs of features of cloth that are too close
+    /// push each other apart, with [`Pipeline::History`].
+    pub repulsion: f64,
+    /// How pairs of features know on which side of each other they belong, with
+    /// [`Pipeline::History`].
+    pub sides: Sides,
+}
+
+/// What a step does about contacts, and when, by the names that scenes give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipeline {
+    /// Contacts are found in every substep, and each substep is certified.
+    Search,
+    /// Pairs of features are found once for all substeps of a step, which then push by what they
+    /// know of each other; the step is certified as a whole [Selle et al. 2009, §3].
+    History,
+}
+
+impl Pipeline {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Search, Self::History];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Search => "2006",
+            Self::History => "2009",
+        }
+    }
+}
+
+/// Into how many substeps a step is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Substeps {
+    /// Always so many.
+    Fixed(u32),
+    /// Into [`Substeps::MOST`], and it is certified after as many of them as goes well.
+    Adaptive,
+}
+
+impl Substeps {
+    /// The most there are.
+    pub const MOST: u32 = 16;
+    /// The word for [`Substeps::Adaptive`] in scenes.
+    pub const ADAPTIVE: &'static str = "adaptive";
+
+    /// How many substeps a step has.
+    #[must_use]
+    pub fn of_step(self) -> u32 {
+        match self {
+            Self::Fixed(count) => count,
+            Self::Adaptive => Self::MOST,
+        }
+    }
+}
+
+/// How pairs of features of cloth know on which side of each other they belong, by the names that
+/// scenes give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sides {
+    /// Those that look as if they were on the wrong one are on it if they have crossed an odd
+    /// number of times since the step began.
+    Parity,
+    /// Those that look as if they were on the wrong one are on it [Selle et al. 2009, §5].
+    Paper,
+    /// They do not: each is taken to be where it belongs.
+    None,
+}
+
+impl Sides {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Parity, Self::Paper, Self::None];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Parity => "parity",
+            Self::Paper => "paper",
+            Self::None => "none",
+        }
+    }
 }
 
 /// How impulses of contacts and of strain are found, by the names that scenes give it.
@@ -822,6 +918,9 @@ impl Culling {
 pub struct Solver {
     /// Residual, relative to the right-hand side, at which the solve stops.
     pub tolerance: f64,
+    /// The velocity in m/s that the residual of a solve may always stand for, in the root of the
+    /// mean square by mass, if it is said.
+    pub velocity_tolerance: Option<f64>,
     /// Iterations after which the run stops with an error.
     pub max_iterations: u32,
     /// What makes the iterations fewer.

@@ -354,6 +354,11 @@ impl<'a> Table<'a> {
         )
     }
 
+    /// Whether there is a text.
+    pub(super) fn is_text(&self, key: &'static str) -> bool {
+        (self.entry(key)).is_some_and(|entry| matches!(entry.node.value, Value::Text(_)))
+    }
+
     /// A boolean, or `None` if absent.
     pub(super) fn boolean(&self, key: &'static str) -> Option<bool> {
         let entry = self.entry(key)?;

@@ -230,6 +230,7 @@ fn every_key_arrives_in_si_units() {
         Solver {
             tolerance: 1e-8,
             max_iterations: 500,
+            velocity_tolerance: None,
             preconditioner: Preconditioner::PatchSsor,
             integrator: Integrator::Bdf2,
             newton: 12,

@@ -16,6 +16,7 @@
 //! | `integrate` | integrators, and the lengths of substeps |
 //! | `system` | the linear system, and its solve |
 //! | `response` | how bodies act, and what impulses put right |
+//! | `pipeline` | pairs that are found once for many substeps, and pushes by them |
 //! | `certify` | displacements that are cut so that no cloth crosses cloth |
 //! | `exchange` | the new state for every rank, and the state for checkpoints |
 //! | `diagnose` | why strain goes beyond its limit, and what profiles read |
@@ -30,6 +31,7 @@ mod error;
 mod exchange;
 mod integrate;
 mod neighbourhood;
+mod pipeline;
 mod report;
 mod response;
 mod simulation;

@@ -116,6 +116,18 @@ pub struct StepReport {
     pub newton_residual: f64,
     /// Substeps that the step was taken in; 1 unless it was cut.
     pub substeps: u32,
+    /// Substeps of all its parts, where these have many that share their pairs of features; else 0.
+    pub inner: u32,
+    /// Pairs of features of cloth that were kept for these, of those whose first vertex this rank
+    /// owns.
+    pub pairs: u64,
+    /// How often one of them was looked at, for its vertices had gone so far that it might push;
+    /// the others were pruned.
+    pub looked: u64,
+    /// How often one of them had its features on the wrong side of each other, and attracted.
+    pub inverted: u64,
+    /// Time spent in looking at pairs and in their pushes.
+    pub repel_time: Duration,
     /// Substeps that failed, were taken back and halved.
     pub halvings: u32,
     /// Why the first of them was halved.
@@ -207,6 +219,11 @@ impl StepReport {
         self.stops.add(&part.stops);
         self.systems += part.systems;
         self.newton_residual = part.newton_residual;
+        self.inner += part.inner;
+        self.pairs += part.pairs;
+        self.looked += part.looked;
+        self.inverted += part.inverted;
+        self.repel_time += part.repel_time;
         self.contacts = part.contacts;
         self.constraints = part.constraints;
         self.impulses += part.impulses;

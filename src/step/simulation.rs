@@ -25,6 +25,7 @@ use super::error::StepError;
 use super::exchange::new_state::Exchange;
 use super::integrate::time_integrator::{self, TimeIntegrator};
 use super::neighbourhood::Replica;
+use super::pipeline::Many;
 use super::report::{COUNTERS, StepReport};
 use super::response::body_response::VertexState;
 use super::response::responding::Response;
@@ -71,8 +72,10 @@ pub struct Simulation<'w> {
     pub(super) certification: Option<Certification>,
     /// The impulses of the substep, for the ledger.
     pub(super) impulses: Impulses,
+    /// What the substeps of a part share, if there are many.
+    pub(super) many: Option<Many>,
     /// The impulses that contacts exerted on owned vertices in the last step, in N s.
-    contact_impulses: Vec<DVec3>,
+    pub(super) contact_impulses: Vec<DVec3>,
     backup: Backup,
     /// The states that were checked since they were taken last, if they are kept.
     checked: Option<Vec<CheckedState>>,
@@ -155,16 +158,22 @@ impl<'w> Simulation<'w> {
         let watched = substep.controller.cuts() || contact.strain_change.is_some();
         let shares = solver.cg.shares();
         let iterates = settings.newton > 1;
+        let many = Many::new(world, &domain, &state, options, &team);
         Ok(Self {
             world,
             local: LocalState::new(world, &domain),
-            detection: Detection::new(vertices, options, contact.certify),
+            detection: Detection::new(vertices, options, contact.certify || many.is_some()),
             system: LinearSystem::new(world, &domain, matrix, shares, &neighbourhood),
-            integrator: TimeIntegrator::new(settings.integrator, iterates, &domain.plan),
+            integrator: TimeIntegrator::new(
+                settings.integrator,
+                [iterates, many.is_some()],
+                &domain.plan,
+            ),
             response: Response::new(&domain, &team, watched, &neighbourhood),
             exchange: Exchange::new(vertices),
             certification: Certification::new(world),
             impulses: Impulses::default(),
+            many,
             contact_impulses: vec![DVec3::ZERO; domain.owned().len()],
             backup: Backup::default(),
             checked: None,
@@ -216,6 +225,14 @@ impl<'w> Simulation<'w> {
         let mut kept: Vec<[u32; 2]> = numbers.map(|[v, of]| [old[v as usize], of]).collect();
         kept.sort_unstable();
         kept
+    }
+
+    /// How often a step is halved by now, and how many parts of it went well since, where the number
+    /// of substeps adapts; the same on every rank.
+    #[must_use]
+    pub fn adapted(&self) -> Option<[u32; 2]> {
+        let controller = &self.substep.controller;
+        controller.adapts().then(|| controller.between_steps())
     }
 
     /// From now on keeps so many events of each step's collision scope, in its report
@@ -379,7 +396,7 @@ impl<'w> Simulation<'w> {
     /// A triangle has collapsed, or messages failed.
     pub fn free_system(&mut self, comm: &mut dyn Comm) -> Result<System<'_>, StepError> {
         self.exchange.forget_ahead();
-        self.substep.choose_length(self.world);
+        self.substep.enter(self.world, 0);
         self.load_local();
         self.substep.place_pins(self.world);
         let at = Context {
@@ -424,7 +441,8 @@ impl<'w> Simulation<'w> {
             self.backup
                 .keep(&self.solver, self.response.bodies.states());
             let mut of_substep = StepReport::default();
-            let outcome = self.take_substep(comm, &mut of_substep, &mut track);
+            let outcome = self.take_part(comm, &mut of_substep, &mut track);
+            let is_crowded = self.is_crowded(&of_substep);
             report.began = *began.get_or_insert(of_substep.began);
             report.add(of_substep);
             if outcome.is_ok() && self.checked.is_some() {
@@ -436,15 +454,16 @@ impl<'w> Simulation<'w> {
                 };
                 self.checked.get_or_insert_default().push(state);
             }
-            if outcome.is_ok() {
-                self.note_contact_impulses();
-            }
             let Substep { controller, dt, .. } = &mut self.substep;
             match outcome {
                 Ok(()) => {
                     report.substeps += 1;
                     report.shortest = report.shortest.min(*dt);
-                    if controller.succeed() {
+                    let ends = controller.succeed();
+                    if is_crowded {
+                        controller.shorten();
+                    }
+                    if ends {
                         break;
                     }
                 }
@@ -482,14 +501,23 @@ impl<'w> Simulation<'w> {
         Ok(report)
     }
 
-    /// Adds what contacts have exerted in a substep.
-    fn note_contact_impulses(&mut self) {
+    /// Whether certification had so much to do in a part that it should come sooner; the same on
+    /// every rank.
+    fn is_crowded(&self, part: &StepReport) -> bool {
+        let certified = &part.certified;
+        let hit = certified.hits as f64 > CROWDED * self.state.len() as f64;
+        hit || certified.zones > 0 || certified.cut > 0
+    }
+
+    /// Adds what contacts have exerted in a substep, and in certification if that came after it.
+    pub(super) fn note_contact_impulses(&mut self, certified: bool) {
         let at = Context {
             world: self.world,
             domain: &self.domain,
             substep: &self.substep,
         };
-        let cuts = self.certification.as_ref().map_or(&[][..], |c| c.cuts());
+        let certification = self.certification.as_ref().filter(|_| certified);
+        let cuts = certification.map_or(&[][..], Certification::cuts);
         self.impulses
             .add_contacts(at, cuts, &mut self.contact_impulses);
     }
@@ -538,6 +566,9 @@ impl<'w> Simulation<'w> {
         (self.local).load(&self.domain, begin, shares, &neighbourhood);
     }
 }
+
+/// The hits of certification, as a share of all vertices, beyond which it should come sooner.
+const CROWDED: f64 = 1e-3;
 
 /// The number of tests that a task makes before it returns: some five microseconds. A slice begins
 /// with looking up what it reads, and ends with the pairs of features that were gathered so far.

@@ -25,12 +25,14 @@ use super::certify::LetThrough;
 use super::context::Context;
 use super::diagnose::ledger::SolvedImpulses;
 use super::error::StepError;
-use super::exchange::new_state::{Exchanged, assembles_ahead};
+use super::exchange::new_state::{Exchanged, Part, assembles_ahead};
 use super::integrate::time_integrator::{Prescribed, TimeIntegrator};
 use super::neighbourhood::Replica;
+use super::pipeline::Within;
+use super::pipeline::history::Look;
 use super::report::{Clock, PHASES, StepReport};
 use super::response::body_response::{BodyConstraint, SolvedTurn};
-use super::response::responding::{Moving, Solved};
+use super::response::responding::{Moving, Repelling, Solved};
 use super::simulation::Simulation;
 use super::state::{LocalState, StateView};
 use super::system::linear_system::LinearSystem;
@@ -38,17 +40,19 @@ use super::turns::Turns;
 use crate::scene::Integrator;
 
 impl Simulation<'_> {
-    /// Takes the substep and gives every rank the new state. Collective.
+    /// Takes the substep, which may be one of many that share their pairs, and gives every rank the
+    /// new state. Collective.
     pub(super) fn take_substep(
         &mut self,
         comm: &mut dyn Comm,
         report: &mut StepReport,
         track: &mut MainTrack,
+        within: Option<Within<'_>>,
     ) -> Result<(), StepError> {
         let mut clock = Clock::start(comm, track);
         report.began = clock.now;
         let team = self.team().clone();
-        team.awake(|| self.take_stages(comm, report, &mut clock))
+        team.awake(|| self.take_stages(comm, report, &mut clock, within))
     }
 
     fn take_stages(
@@ -56,6 +60,7 @@ impl Simulation<'_> {
         comm: &mut dyn Comm,
         report: &mut StepReport,
         clock: &mut Clock<'_>,
+        within: Option<Within<'_>>,
     ) -> Result<(), StepError> {
         let Self {
             world,
@@ -83,7 +88,27 @@ impl Simulation<'_> {
         let shares = solver.cg.shares().clone();
         let through =
             (certification.as_ref()).map_or_else(LetThrough::nothing, |c| c.let_through());
-        let contacts = detection.detect(comm, at, state, (shares.team(), through), report)?;
+        let (mut many, ends) = within.map_or((None, None), |w| (Some(w.many), w.ends));
+        let mut near = None;
+        let searching = match &mut many {
+            Some(many) => &mut many.bodies,
+            None => &mut *detection,
+        };
+        let contacts = searching.detect(comm, at, state, (shares.team(), through), report)?;
+        if let Some(many) = &mut many {
+            let began = comm.now();
+            let look = Look {
+                at,
+                start: &many.start,
+                state,
+                foreseen: &many.bodies.foreseen,
+            };
+            let found = many.history.near(&look, shares.team());
+            report.looked = found.counts.looked;
+            report.inverted = found.counts.inverted;
+            near = Some(found);
+            report.repel_time += comm.now().saturating_sub(began);
+        }
         let count = Some(("contacts", report.contacts));
         report.times[0] = clock.lap(comm, count, Some(PHASES[1]));
 
@@ -144,10 +169,15 @@ impl Simulation<'_> {
             };
             impulses.note_solve(at, response.bodies.constraints(), solved);
         }
+        let repelling = (many.as_mut().zip(near)).map(|(many, near)| Repelling {
+            repulsions: &mut many.repulsions,
+            near,
+        });
         let moving = Moving {
             local,
             integrator,
             impulses,
+            repelling,
         };
         response.respond(comm, at, &contacts, solved, moving, report)?;
         response.check_changes(comm, at, &system.assembly, local, integrator, report)?;
@@ -170,9 +200,21 @@ impl Simulation<'_> {
                 times: integrator.extrapolation(),
             };
             impulses.note_solve(at, response.bodies.constraints(), solved);
+            if let Some(many) = &mut many {
+                let began = comm.now();
+                integrator.put_lift_back(&mut local.v);
+                let before = integrator.ends.clone();
+                let bodies = (&response.bodies, &mut integrator.ends[..]);
+                (many.repulsions).stop(comm, at, bodies, true)?;
+                impulses.add_layers([&before, &integrator.ends], at.masses(), true);
+                report.repel_time += comm.now().saturating_sub(began);
+            }
         }
         impulses.note_bodies(response.bodies.take_pushes(), at.masses());
-        detection.take_back(contacts);
+        match &mut many {
+            Some(many) => many.bodies.take_back(contacts),
+            None => detection.take_back(contacts),
+        }
         let count = Some(("impulses", report.impulses));
         let next = PHASES[if assembles_ahead(comm, integrator) {
             1
@@ -188,7 +230,13 @@ impl Simulation<'_> {
             integrator,
             shares: &shares,
             jolts: response.bodies.jolts(),
-            certification: certification.as_mut().map(|c| (c, &*detection)),
+            certification: (certification.as_mut())
+                .filter(|_| many.is_none() || ends.is_some())
+                .map(|c| (c, &*detection)),
+            part: many.as_ref().zip(ends).map(|(many, substep)| Part {
+                at: Context { substep, ..at },
+                start: &many.start,
+            }),
             impulses,
         };
         exchange.share(comm, at, values, report, clock)?;

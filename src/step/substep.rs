@@ -1,16 +1,21 @@
 //! The substep that is being taken: which one it is, how long it is, and what pins do in it.
+//!
+//! A step has one part, or several where it is cut. A part has one substep, or several where pairs
+//! are found once for all of them; then a part is a substep itself to what looks at all of it.
 
 use super::integrate::substep_controller::SubstepController;
 use super::world::World;
 use super::world::prescribed_motion::PrescribedMotion;
 
 /// The substep that is being taken.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Substep {
     /// The number of steps that were taken before.
     pub(crate) steps: u64,
-    /// The rule for the lengths of substeps.
+    /// The rule for the lengths of parts.
     pub(crate) controller: SubstepController,
+    /// The number of the substep within its part.
+    within: u32,
     /// The length in s.
     pub(crate) dt: f64,
     /// The motion that each pin prescribes in it.
@@ -23,7 +28,8 @@ impl Substep {
         let time = &world.scene().time;
         Self {
             steps: 0,
-            controller: SubstepController::new(time),
+            controller: SubstepController::new(time, &world.scene().contact),
+            within: 0,
             dt: time.step,
             prescribed: Vec::new(),
         }
@@ -34,17 +40,29 @@ impl Substep {
         self.steps + 1
     }
 
-    /// Takes the length that the controller wants.
+    /// Becomes the whole of the part that the controller wants.
     pub(crate) fn choose_length(&mut self, world: &World) {
+        self.within = 0;
         self.dt = self.controller.length(world.scene().time.step);
+    }
+
+    /// Becomes one of the substeps of the part that the controller wants.
+    pub(crate) fn enter(&mut self, world: &World, within: u32) {
+        self.choose_length(world);
+        self.within = within;
+        self.dt /= f64::from(self.controller.substeps_of_part());
     }
 
     /// The simulated time in s at its start.
     pub(crate) fn time(&self, world: &World) -> f64 {
-        (self.steps as f64 + self.controller.passed()) * world.scene().time.step
+        let start = (self.steps as f64 + self.controller.passed()) * world.scene().time.step;
+        match self.within {
+            0 => start,
+            within => start + f64::from(within) * self.dt,
+        }
     }
 
-    /// The simulated time in s at which the next one begins, if this one succeeds.
+    /// The simulated time in s at which the next part begins, if this one succeeds.
     pub(crate) fn next_time(&self, world: &World) -> f64 {
         let mut controller = self.controller;
         controller.succeed();

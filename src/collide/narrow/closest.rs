@@ -11,7 +11,7 @@ use glam::DVec3;
 
 /// Weights of the corners of triangle `a b c` whose combination is closest to `p`.
 #[must_use]
-pub(in crate::collide) fn on_triangle(p: DVec3, a: DVec3, b: DVec3, c: DVec3) -> [f64; 3] {
+pub(crate) fn on_triangle(p: DVec3, a: DVec3, b: DVec3, c: DVec3) -> [f64; 3] {
     let (ab, ac, ap) = (b - a, c - a, p - a);
     if ab.cross(ac).length_squared() <= 1e-24 * ab.length_squared() * ac.length_squared() {
         // No area, or none left after rounding: the nearest of the three sides.
@@ -56,7 +56,7 @@ pub(in crate::collide) fn on_triangle(p: DVec3, a: DVec3, b: DVec3, c: DVec3) ->
 
 /// Parameters of the closest points of segments `a b` and `c d`.
 #[must_use]
-pub(in crate::collide) fn on_segments(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> (f64, f64) {
+pub(crate) fn on_segments(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> (f64, f64) {
     let (u, v, r) = (b - a, d - c, a - c);
     let (uu, vv) = (u.length_squared(), v.length_squared());
     let (ur, vr) = (u.dot(r), v.dot(r));

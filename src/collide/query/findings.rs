@@ -8,16 +8,16 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::collide::bodies::collider::{AnalyticBody, BodySurface};
+use crate::collide::bodies::collider::{AnalyticBody, BodySurface, Collider};
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::contact::{Contact, PairKind};
 use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves};
 use crate::collide::narrow::features;
-use crate::collide::query::snapshot::Snapshot;
+use crate::collide::query::snapshot::{Geometry, Snapshot};
 use crate::collide::query::test_run::Sink;
 
 /// A pair whose volumes overlapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Candidate {
     /// The kind: one of the constants of this type.
@@ -39,6 +39,20 @@ impl Candidate {
     pub(crate) const TRIANGLES: u32 = 2;
     /// A triangle of cloth, and a body that is given by its signed distance.
     pub(crate) const SOLID: u32 = 3;
+
+    /// Whether it is of cloth and a body, and such features exist.
+    pub(crate) fn is_of_bodies(&self, geometry: &Geometry<'_>) -> bool {
+        let exists = |of: &[[u32; 3]], triangle: u32| (triangle as usize) < of.len();
+        let body = geometry.bodies.get(self.body as usize);
+        exists(geometry.cloth.surface().triangles(), self.a)
+            && match (self.kind, body) {
+                (Self::TRIANGLES, Some(Collider::Triangles(body))) => {
+                    exists(body.surface.triangles(), self.b)
+                }
+                (Self::SOLID, Some(Collider::Analytic(_))) => true,
+                _ => false,
+            }
+    }
 
     fn of_cloth(kind: PairKind, a: u32, b: u32) -> Self {
         let kind = if kind == PairKind::VertexFace {
@@ -65,6 +79,21 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// Finds the contacts of a pair of cloth and a body that came out of a search, also of one over
+    /// a longer time.
+    pub(crate) fn look_at(&mut self, snap: &Snapshot<'_>, candidate: &Candidate) {
+        let &Candidate { kind, body, a, b } = candidate;
+        match &snap.bodies[body as usize] {
+            Collider::Triangles(surface) if kind == Candidate::TRIANGLES => {
+                self.body(snap, (body, surface), [a, b]);
+            }
+            Collider::Analytic(solid) if kind == Candidate::SOLID => {
+                self.solid(snap, (body, solid), a);
+            }
+            Collider::Triangles(_) | Collider::Analytic(_) => {}
+        }
+    }
+
     /// Leaves out the contacts, from a number on, of vertices that their body lets through.
     fn leave_out_suspended(&mut self, snap: &Snapshot<'_>, from: usize) {
         if !snap.suspended.is_empty() {

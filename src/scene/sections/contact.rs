@@ -1,16 +1,20 @@
 //! The keys of `[contact]`.
 
-use crate::scene::form::{Amount, Count, Flag, OneOf, words};
+use crate::scene::form::{Amount, Count, CountOr, Flag, OneOf, words};
 use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
-use crate::scene::{ContactParameters, Culling, Response, Scene, Squeezed};
+use crate::scene::{
+    ContactParameters, Culling, Pipeline, Response, Scene, Sides, Squeezed, Substeps,
+};
 
 type Of<F> = Value<ContactParameters, F>;
 
 words!(Culling);
 words!(Response);
 words!(Squeezed);
+words!(Pipeline);
+words!(Sides);
 
 impl Section for ContactParameters {
     const NAME: &'static str = "contact";
@@ -123,6 +127,62 @@ impl Section for ContactParameters {
              stops with exit code 4.",
         )
         .idle(uncertified),
+        Key::new(
+            "pipeline",
+            &Of {
+                form: OneOf::<Pipeline>::NEW,
+                get: |contact| Some(contact.pipeline),
+                set: |contact, pipeline| contact.pipeline = pipeline,
+            },
+            "`\"2006\"`: contacts are found in every part of a step, and each part is certified. `\"2009\"`: [a \
+             step is `contact.substeps` substeps](understand/outer-loop.md); pairs of features of cloth \
+             are found once for all of them, and the step is certified as a whole.",
+        ),
+        Key::new(
+            "substeps",
+            &Of {
+                form: CountOr(1, Substeps::MOST as u64, Substeps::ADAPTIVE),
+                get: |contact| {
+                    Some(match contact.substeps {
+                        Substeps::Fixed(count) => Some(u64::from(count)),
+                        Substeps::Adaptive => None,
+                    })
+                },
+                set: |contact, count| {
+                    contact.substeps = match count {
+                        Some(count) => Substeps::Fixed(small(count)),
+                        None => Substeps::Adaptive,
+                    };
+                },
+            },
+            "The number of substeps of a step of `time.step`, which is as many times as long as a substep. \
+             `\"adaptive\"`: there are 16, and cloth is certified after 16, 8, 4, 2 or each of them, the more often \
+             the more it has to hold back.",
+        )
+        .idle(without_history),
+        Key::new(
+            "repulsion",
+            &Of {
+                form: Amount(Dimension::STIFFNESS, Range::NonNegative),
+                get: |contact| Some(contact.repulsion),
+                set: |contact, stiffness| contact.repulsion = stiffness,
+            },
+            "The stiffness of the springs by which pairs of features of cloth that are nearer than their thickness \
+             move apart, at most by a tenth of what they lack in a substep.",
+        )
+        .idle(without_history),
+        Key::new(
+            "sides",
+            &Of {
+                form: OneOf::<Sides>::NEW,
+                get: |contact| Some(contact.sides),
+                set: |contact, sides| contact.sides = sides,
+            },
+            "How a pair of features knows within a step that it has crossed, and attracts instead of pushing. \
+             `\"parity\"`: what looks so has, if straight ways from where the step began cross an odd number of \
+             times. `\"paper\"`: what looks so has. `\"none\"`: it does not know.",
+        )
+        .idle(without_history),
     ];
 
     fn check(&self, _: &Table<'_>) {}
@@ -132,6 +192,12 @@ impl Section for ContactParameters {
 fn without_layers(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.self_collision)
         .then_some("contact.self_collision is off: turn it on, or leave this out")
+}
+
+/// Why parameters of pairs that are found once for many substeps do nothing, if so.
+fn without_history(scene: &Scene) -> Option<&'static str> {
+    (scene.contact.pipeline != Pipeline::History)
+        .then_some("contact.pipeline is not \"2009\": set it, or leave this out")
 }
 
 /// Why parameters of certification do nothing, if so.

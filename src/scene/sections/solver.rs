@@ -32,6 +32,18 @@ impl Section for Solver {
         )
         .changes(Changes::Exactness),
         Key::new(
+            "velocity_tolerance",
+            &Of {
+                form: Amount(Dimension::SPEED, Range::Positive),
+                get: |solver| solver.velocity_tolerance,
+                set: |solver, tolerance| solver.velocity_tolerance = Some(tolerance),
+            },
+            "The velocity that a residual may always stand for, beside `solver.tolerance`: that which it would give \
+             each vertex alone, in the root of the mean square by mass.",
+        )
+        .changes(Changes::Exactness)
+        .unset("none"),
+        Key::new(
             "max_iterations",
             &Of {
                 form: Count(1, 1_000_000),

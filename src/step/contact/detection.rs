@@ -2,12 +2,12 @@
 
 use glam::DVec3;
 use weft_runtime::ScopeOptions;
-use weft_runtime::comm::Comm;
+use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 
 use super::balancer::Balancer;
-use super::contacts::Contacts;
+use super::contacts::{Batch, Contacts};
 use super::detect::{Search, detect};
-use crate::collide::{Candidate, Contact, Geometry, Snapshot, Volumes};
+use crate::collide::{Candidate, Contact, Findings, Geometry, Snapshot, Volumes};
 use crate::step::certify::LetThrough;
 use crate::step::context::Context;
 use crate::step::error::StepError;
@@ -29,6 +29,8 @@ pub(crate) struct Detection {
     pub(crate) contacts: Contacts,
     /// Whether the pairs that tests look at are kept, for certification.
     keeps_candidates: bool,
+    /// The pairs of cloth and bodies that are looked at instead of a search, if they are kept.
+    kept: Option<Vec<Candidate>>,
     /// The pairs that the last search looked at on this rank, if they are kept.
     pub(crate) candidates: Vec<Vec<Candidate>>,
 }
@@ -44,8 +46,102 @@ impl Detection {
             balancer: Balancer::default(),
             contacts: Contacts::default(),
             keeps_candidates,
+            kept: None,
             candidates: Vec::new(),
         }
+    }
+
+    /// The detection of contacts of so many vertices with bodies, without searching for them.
+    pub(crate) fn of_kept(vertices: usize, options: &ScopeOptions) -> Self {
+        Self {
+            kept: Some(Vec::new()),
+            ..Self::new(vertices, options, false)
+        }
+    }
+
+    /// Keeps the pairs of cloth and bodies that a search has come by on all ranks, those with a
+    /// vertex that the rank owns. Collective.
+    pub(crate) fn keep(
+        &mut self,
+        comm: &mut dyn Comm,
+        at: Context<'_>,
+        searched: &[Vec<Candidate>],
+    ) -> Result<(), CommError> {
+        let (geometry, owned) = (at.world.geometry(), at.domain.owned());
+        let kept = self.kept.get_or_insert_default();
+        kept.clear();
+        if geometry.bodies.is_empty() {
+            return Ok(());
+        }
+        let of_bodies = |candidate: &&Candidate| candidate.is_of_bodies(&geometry);
+        let own: Vec<Candidate> = searched
+            .iter()
+            .flatten()
+            .filter(of_bodies)
+            .copied()
+            .collect();
+        let triangles = geometry.cloth.surface().triangles();
+        let is_own = |candidate: &Candidate| {
+            let mut corners = triangles[candidate.a as usize].into_iter();
+            corners.any(|v| owned.contains(&(v as usize)))
+        };
+        if comm.size() == 1 {
+            *kept = own;
+        } else {
+            let bytes = comm.allgather(bytemuck::cast_slice(&own).to_vec())?;
+            for (from, bytes) in (0..).map(Rank).zip(bytes) {
+                for bytes in bytes.chunks(size_of::<Candidate>()) {
+                    let candidate = bytemuck::try_pod_read_unaligned::<Candidate>(bytes).ok();
+                    let candidate = candidate.filter(|c| c.is_of_bodies(&geometry));
+                    let what = || "a pair of features that does not exist".to_owned();
+                    let candidate =
+                        candidate.ok_or_else(|| CommError::Malformed { from, what: what() })?;
+                    if is_own(&candidate) {
+                        kept.push(candidate);
+                    }
+                }
+            }
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        Ok(())
+    }
+
+    /// Finds the contacts of the substep among the pairs that are kept.
+    fn look_at_kept(
+        &mut self,
+        at: Context<'_>,
+        state: &State,
+        (team, through): (&Team, LetThrough<'_>),
+        report: &mut StepReport,
+    ) -> Contacts {
+        let mut contacts = std::mem::take(&mut self.contacts);
+        let kept = self.kept.as_deref().unwrap_or_default();
+        if kept.is_empty() {
+            return contacts;
+        }
+        let (geometry, owned) = (at.world.geometry(), at.domain.owned());
+        let (time, dt) = (at.substep.time(at.world), at.substep.dt);
+        let volumes = &mut self.volumes;
+        let snapshot = Snapshot::new(&geometry, volumes, &state.x, &self.foreseen, time, dt)
+            .suspending(through.suspended);
+        let shares = team.cut_even(kept.len()).elements;
+        let mut found: Vec<Findings> = shares.iter().map(|_| Findings::default()).collect();
+        team.run(found.iter_mut().zip(shares), |(found, share)| {
+            for candidate in &kept[share] {
+                found.look_at(&snapshot, candidate);
+            }
+            found.contacts.retain(|contact| {
+                let vertices = &contact.vertices[..usize::from(contact.count)];
+                vertices.iter().any(|&v| owned.contains(&(v as usize)))
+            });
+        });
+        let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
+        let all = found.iter().flat_map(|found| &found.contacts);
+        report.contacts = all.filter(counted_here).count() as u64;
+        let batches = found.iter().map(|found| Batch::new(&found.contacts));
+        contacts.take_in(batches.collect(), team);
+        contacts
     }
 
     /// Finds the velocities by which collisions are looked for.
@@ -90,6 +186,9 @@ impl Detection {
         report: &mut StepReport,
     ) -> Result<Contacts, StepError> {
         self.foresee(at, state);
+        if self.kept.is_some() {
+            return Ok(self.look_at_kept(at, state, (team, through), report));
+        }
         let geometry = at.world.geometry();
         let (time, dt) = (at.substep.time(at.world), at.substep.dt);
         let volumes = &mut self.volumes;

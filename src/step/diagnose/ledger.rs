@@ -217,6 +217,26 @@ impl Impulses {
         }
     }
 
+    /// Adds what layers have changed of velocities, from some to others, to what their contacts
+    /// exert, and where `late` to what corrections have changed.
+    pub(crate) fn add_layers(
+        &mut self,
+        [before, after]: [&[DVec3]; 2],
+        masses: &[f64],
+        late: bool,
+    ) {
+        let changes = before
+            .iter()
+            .zip(after)
+            .map(|(before, after)| *after - *before);
+        for (i, change) in changes.enumerate() {
+            self.contacts[i] += change * masses[i];
+            if late {
+                self.corrected[i] += change;
+            }
+        }
+    }
+
     /// Notes the impulses in N s that contacts exert on owned vertices in corrections.
     pub(crate) fn note_contacts(&mut self, exerted: &[DVec3]) {
         self.contacts.clear();
@@ -242,12 +262,13 @@ impl Impulses {
         }
     }
 
-    /// Adds up the ledger of each owned patch. `cuts` are of all vertices, ascending.
+    /// Adds up the ledger of each owned patch. `cuts` are of all vertices, ascending, and changed
+    /// the motion for so long, in s.
     pub(crate) fn sums(
         &self,
         at: Context<'_>,
         velocities: Velocities<'_>,
-        cuts: &[Cut],
+        (cuts, over): (&[Cut], f64),
     ) -> Vec<Ledger> {
         let tree = at.world.tree();
         let (owned, masses) = (at.domain.owned(), at.masses());
@@ -293,9 +314,9 @@ impl Impulses {
                 let i = vertex - owned.start;
                 let (sums, m) = (&mut all[place(i)], masses[i]);
                 sums.cut.note(cut.change * m, mean(i));
-                let wanted = moves[i] - cut.change;
+                let wanted = moves[i] - cut.change * (over / dt);
                 sums.motion += m * (wanted.length() - moves[i].length()) * dt;
-                sums.motion_cut += m * cut.change.length() * dt;
+                sums.motion_cut += m * cut.change.length() * over;
             }
         }
         all

@@ -14,9 +14,8 @@ use weft_balance::cost_model::Work;
 use weft_runtime::comm::{Collectives, Comm};
 
 use crate::collide::Extent;
-use crate::scene::Integrator;
 use crate::solve::fault::{self, Own};
-use crate::step::certify::{Certification, Goals};
+use crate::step::certify::{Certification, Cut, Goals};
 use crate::step::contact::detection::Detection;
 use crate::step::context::{Context, first_of};
 use crate::step::diagnose::ledger::{Impulses, Velocities};
@@ -45,6 +44,8 @@ pub(crate) struct Exchange {
     ends: Vec<DVec3>,
     /// The positions to which all vertices move, in m.
     moved: Vec<DVec3>,
+    /// The mean velocities of all vertices in the part that ends, in m/s.
+    means: Vec<DVec3>,
     /// The next substep's system, where it was assembled while the state travelled.
     ahead: Option<Ahead>,
     /// What this rank says in the steps to come.
@@ -66,8 +67,19 @@ pub(crate) struct Exchanged<'a> {
     /// The certification of displacements, with what the search of contacts left to it, if the
     /// scene asks for it.
     pub(crate) certification: Option<(&'a mut Certification, &'a Detection)>,
+    /// The part that is certified, if it has several substeps.
+    pub(crate) part: Option<Part<'a>>,
     /// The impulses of the substep, for the ledger.
     pub(crate) impulses: &'a Impulses,
+}
+
+/// A part of a step that is certified as a whole, when its last substep ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a> {
+    /// The scene, the domain, and the part as if it were a substep.
+    pub(crate) at: Context<'a>,
+    /// The state at its start.
+    pub(crate) start: &'a State,
 }
 
 impl Exchange {
@@ -77,6 +89,7 @@ impl Exchange {
             moves: vec![DVec3::ZERO; vertices],
             ends: Vec::new(),
             moved: Vec::new(),
+            means: Vec::new(),
             ahead: None,
             said: Vec::new(),
             heard: Vec::new(),
@@ -138,6 +151,7 @@ impl Exchange {
             shares,
             jolts,
             mut certification,
+            part,
             impulses,
         } = values;
         let (owned, dt) = (at.domain.owned(), at.substep.dt);
@@ -171,9 +185,28 @@ impl Exchange {
         let vertices = state.len() as u64;
         (at.domain.cost_model).charge(comm, Work::NewState { vertices });
         let mut extent = self.move_all(at, state, integrator)?;
+        let over = part.map_or(dt, |part| part.at.substep.dt);
+        if part.is_some() {
+            integrator.keep(
+                dt,
+                state.of(owned.clone()),
+                &self.moves[owned.clone()],
+                jolts,
+            );
+        }
         if let Some((certification, detection)) = &mut certification {
+            let (at, start) = part.map_or((at, &*state), |part| (part.at, part.start));
+            let moves = if part.is_some() {
+                self.means.clear();
+                let ways = self.moved.iter().zip(&start.x);
+                self.means
+                    .extend(ways.map(|(end, start)| (*end - *start) / over));
+                &mut self.means
+            } else {
+                &mut self.moves
+            };
             let goals = Goals {
-                moves: &mut self.moves,
+                moves,
                 ends: if integrator.has_ends() {
                     &mut self.ends
                 } else {
@@ -183,11 +216,14 @@ impl Exchange {
                 changes: Vec::new(),
             };
             report.certified =
-                certification.certify(comm, at, (state, detection), goals, shares.team())?;
+                certification.certify(comm, at, (start, detection), goals, shares.team())?;
             if report.certified.has_moved() {
                 // The next substep begins elsewhere.
                 ahead = None;
                 extent = Extent::of(&self.moved);
+                if part.is_some() {
+                    self.follow_cuts(at, certification.cuts(), (state, dt), integrator);
+                }
             }
         }
         let ends = if integrator.has_ends() {
@@ -202,10 +238,12 @@ impl Exchange {
         };
         let cuts =
             (certification.as_ref()).map_or(&[][..], |(certification, _)| certification.cuts());
-        report.ledger = impulses.sums(at, velocities, cuts);
+        report.ledger = impulses.sums(at, velocities, (cuts, over));
         self.ahead = ahead;
         state.extent = Some(extent);
-        integrator.keep(dt, state.of(owned.clone()), &self.moves[owned], jolts);
+        if part.is_none() {
+            integrator.keep(dt, state.of(owned.clone()), &self.moves[owned], jolts);
+        }
         std::mem::swap(&mut state.x, &mut self.moved);
         let ends = if integrator.has_ends() {
             &mut self.ends
@@ -214,6 +252,27 @@ impl Exchange {
         };
         std::mem::swap(&mut state.v, ends);
         Ok(())
+    }
+
+    /// Has the last substep of a part, which began with this state and took `dt` (s), move vertices
+    /// to where certification has put them, and the substeps before it go on from there.
+    fn follow_cuts(
+        &mut self,
+        at: Context<'_>,
+        cuts: &[Cut],
+        (state, dt): (&State, f64),
+        integrator: &mut TimeIntegrator,
+    ) {
+        let owned = at.domain.owned();
+        for cut in cuts {
+            let v = cut.vertex as usize;
+            let way = self.moved[v] - state.x[v];
+            let moved = way - self.moves[v] * dt;
+            self.moves[v] = way / dt;
+            if owned.contains(&v) {
+                integrator.shift_past(dt, v - owned.start, cut.change, moved);
+            }
+        }
     }
 
     /// Finds the positions to which all vertices move, and the box around them. Fails if the new
@@ -281,7 +340,7 @@ impl Exchange {
 
 /// Whether the next substep's system is assembled while the state travels.
 pub(crate) fn assembles_ahead(comm: &dyn Comm, integrator: &TimeIntegrator) -> bool {
-    comm.size() > 1 && integrator.integrator == Integrator::Euler
+    comm.size() > 1 && !integrator.has_ends()
 }
 
 /// Assembles the system of implicit Euler for the substep that follows if this one does not fail.

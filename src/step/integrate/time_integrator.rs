@@ -94,13 +94,20 @@ pub(crate) struct TimeIntegrator {
     free: Vec<DVec3>,
     /// The velocities at the end of the substep, where these are not w.
     pub(crate) ends: Vec<DVec3>,
+    /// The part of w that only moves vertices, of owned ones; empty if there is none.
+    pub(crate) lift: Vec<DVec3>,
 }
 
 impl TimeIntegrator {
     /// The integrator of a rank. `iterates` says that systems are linearised elsewhere than where
-    /// the substep begins.
-    pub(crate) fn new(integrator: Integrator, iterates: bool, plan: &HaloPlan) -> Self {
+    /// the substep begins, `lifts` that some pushes only move vertices.
+    pub(crate) fn new(
+        integrator: Integrator,
+        [iterates, lifts]: [bool; 2],
+        plan: &HaloPlan,
+    ) -> Self {
         let plain = integrator == Integrator::Euler;
+        let apart = !plain || lifts;
         let (owned, local) = (plan.owned().len(), plan.local_len());
         let zeros = |needed: bool, n: usize| vec![DVec3::ZERO; if needed { n } else { 0 }];
         let backward = integrator == Integrator::Bdf2;
@@ -118,14 +125,15 @@ impl TimeIntegrator {
             x: zeros(!plain || iterates, local),
             v: zeros(!plain || iterates, local),
             toward: zeros(!plain || iterates, owned),
-            free: zeros(!plain, owned),
-            ends: zeros(!plain, owned),
+            free: zeros(apart, owned),
+            ends: zeros(apart, owned),
+            lift: zeros(lifts, owned),
         }
     }
 
     /// Whether velocities at the end are not those that moved the vertices.
     pub(crate) fn has_ends(&self) -> bool {
-        self.integrator != Integrator::Euler
+        !self.ends.is_empty()
     }
 
     /// Whether it needs the substep before.
@@ -258,7 +266,7 @@ impl TimeIntegrator {
 
     /// Takes over what contacts made of w.
     pub(crate) fn pushed(&mut self, w: &[DVec3]) {
-        if self.integrator == Integrator::Bdf2 {
+        if self.integrator.is_implicit() {
             for ((end, free), w) in self.ends.iter_mut().zip(&self.free).zip(w) {
                 *end += *w - *free;
             }
@@ -313,6 +321,9 @@ impl TimeIntegrator {
         for ((at, x), w) in self.x.iter_mut().zip(x).zip(&*w) {
             *at = *x + *w * share;
         }
+        for (w, lift) in w.iter_mut().zip(&self.lift) {
+            *w -= *lift;
+        }
         self.v.copy_from_slice(w);
         if self.integrator == Integrator::Newmark {
             for (i, (at, v)) in self.v.iter_mut().zip(v).take(self.free.len()).enumerate() {
@@ -321,9 +332,29 @@ impl TimeIntegrator {
             }
             self.halo.start(comm, &self.v)?;
             self.halo.finish(comm, &mut self.v)?;
+        } else if !self.lift.is_empty() {
+            self.halo.start(comm, &self.v)?;
+            self.halo.finish(comm, &mut self.v)?;
         }
         self.toward.fill(DVec3::ZERO);
         Ok(())
+    }
+
+    /// Adds to velocities `w` of owned vertices what only moves them, which
+    /// [`second`](Self::second) has taken from them.
+    pub(crate) fn put_lift_back(&self, w: &mut [DVec3]) {
+        for (w, lift) in w.iter_mut().zip(&self.lift) {
+            *w += *lift;
+        }
+    }
+
+    /// Shifts the past as if a vertex had always had what was added to its velocity, in m/s, at the
+    /// end of a substep of length `h` (s), where it was moved by `moved` (m).
+    pub(crate) fn shift_past(&mut self, h: f64, local: usize, change: DVec3, moved: DVec3) {
+        if let (Some(x), Some(v)) = (self.past.x.get_mut(local), self.past.v.get_mut(local)) {
+            *x += moved - change * h;
+            *v += change;
+        }
     }
 
     /// How many times the change of the second solve is that of the end velocity: the extrapolation
@@ -354,6 +385,10 @@ impl TimeIntegrator {
         self.past.x.copy_from_slice(x);
         for (i, past) in self.past.v.iter_mut().enumerate() {
             *past = v[i] + (w[i] - self.free[i]);
+        }
+        for (i, lift) in self.lift.iter().enumerate() {
+            self.past.x[i] += *lift * h;
+            self.past.v[i] -= *lift;
         }
         for jolt in jolts {
             self.past.v[jolt.local as usize] += jolt.change;

@@ -407,6 +407,18 @@ impl BodyResponse {
         self.pushes.drain(..)
     }
 
+    /// Keeps every owned vertex out of bodies, of velocities that only move it.
+    pub(crate) fn clamp_moves<'c>(
+        &mut self,
+        contacts: impl Iterator<Item = &'c Contact>,
+        velocities: &mut [DVec3],
+        step: &StepContext<'_>,
+    ) {
+        let noted = self.pushes.len();
+        self.clamp(contacts, velocities, step);
+        self.pushes.truncate(noted);
+    }
+
     /// Keeps every owned vertex out of the bodies it is close to; returns how many had to be moved.
     pub(crate) fn clamp<'c>(
         &mut self,

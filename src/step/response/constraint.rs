@@ -206,6 +206,28 @@ impl Constraint {
         (impulse, asked)
     }
 
+    /// The impulse in kg m/s by which a spring moves its features apart, so that they open with
+    /// `wanted` (m/s) at most; the spring alone would give `most` (kg m/s).
+    pub(crate) fn spring(
+        &self,
+        movers: Movers<'_>,
+        slots: &[u32],
+        [wanted, most]: [f64; 2],
+    ) -> DVec3 {
+        let rate = self.relative(movers, slots).dot(self.normal);
+        if rate >= wanted || self.is_held(movers, slots) {
+            return DVec3::ZERO;
+        }
+        let mut along = 0.0;
+        for (&slot, w) in slots.iter().zip(&self.weights) {
+            along += w * w * (movers.mobilities[slot as usize] * self.normal).dot(self.normal);
+        }
+        if along <= 0.0 {
+            return DVec3::ZERO;
+        }
+        self.normal * most.min((wanted - rate) / along)
+    }
+
     /// What pushes across the normal next to a normal push of that size.
     fn dragged(&self, push: &Push, sliding: DVec3, trace: f64, normal: f64) -> DVec3 {
         // The direction that gives way most bounds the step, so that friction never overshoots.

@@ -474,37 +474,46 @@ impl Corrections {
         count.count() as u64
     }
 
-    /// Enters velocity and mobility of the owned vertices that take part, those of them that are
-    /// not among the first so many.
-    ///
-    /// What a body holds can be moved too: the constraints of its contacts keep it out. It may have
-    /// to leave the body, for a layer that comes between them or for cloth that is pushed together
-    /// and has to rise; were it held, constraints would ask of others what those cannot give. What
-    /// friction holds resists along the body.
     fn enter(&mut self, with: &Correcting<'_>, v: &[DVec3], first: usize) {
-        let owned = with.at.domain.owned();
-        let masses = with.at.world.model().masses();
-        for slot in first..self.impulses.vertices().len() {
-            let vertex = self.impulses.vertices()[slot] as usize;
-            if owned.contains(&vertex) {
-                let mobility = DMat3::from_diagonal(DVec3::splat(1.0 / masses[vertex]));
-                self.impulses.place(slot, v[vertex - owned.start], mobility);
-            }
+        enter(&mut self.impulses, with.at, with.bodies, v, first);
+    }
+}
+
+/// Enters velocity and mobility of the owned vertices that take part, those of them that are not
+/// among the first so many.
+///
+/// What a body holds can be moved too: the constraints of its contacts keep it out. It may have to
+/// leave the body, for a layer that comes between them or for cloth that is pushed together and has
+/// to rise; were it held, constraints would ask of others what those cannot give. What friction
+/// holds resists along the body.
+pub(crate) fn enter(
+    impulses: &mut Impulses,
+    at: Context<'_>,
+    bodies: &BodyResponse,
+    v: &[DVec3],
+    first: usize,
+) {
+    let owned = at.domain.owned();
+    let masses = at.world.model().masses();
+    for slot in first..impulses.vertices().len() {
+        let vertex = impulses.vertices()[slot] as usize;
+        if owned.contains(&vertex) {
+            let mobility = DMat3::from_diagonal(DVec3::splat(1.0 / masses[vertex]));
+            impulses.place(slot, v[vertex - owned.start], mobility);
         }
-        for pinned in with.at.own_pinned() {
-            if let Some(slot) = self.impulses.slot(pinned.vertex) {
-                let mobility = pinned.motion.free * (1.0 / masses[pinned.vertex as usize]);
-                self.impulses.set_mobility(slot, mobility);
-            }
+    }
+    for pinned in at.own_pinned() {
+        if let Some(slot) = impulses.slot(pinned.vertex) {
+            let mobility = pinned.motion.free * (1.0 / masses[pinned.vertex as usize]);
+            impulses.set_mobility(slot, mobility);
         }
-        for c in with.bodies.constraints() {
-            let vertex = owned.start + c.local as usize;
-            if with.bodies.states()[c.local as usize].sticking
-                && let Some(slot) = self.impulses.slot(vertex as u32)
-            {
-                self.impulses
-                    .set_mobility(slot, c.yields() * (1.0 / masses[vertex]));
-            }
+    }
+    for c in bodies.constraints() {
+        let vertex = owned.start + c.local as usize;
+        if bodies.states()[c.local as usize].sticking
+            && let Some(slot) = impulses.slot(vertex as u32)
+        {
+            impulses.set_mobility(slot, c.yields() * (1.0 / masses[vertex]));
         }
     }
 }

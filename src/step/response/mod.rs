@@ -30,3 +30,6 @@ mod resting;
 pub(super) mod strain_limit;
 mod vertex_contact;
 mod wake_up;
+
+pub(super) use constraint::Constraint;
+pub(super) use impulses::Impulses;

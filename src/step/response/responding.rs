@@ -1,5 +1,6 @@
 //! The response of a substep: constraints by bodies before the solve, and corrections after it.
 
+use glam::DVec3;
 use weft_runtime::comm::Comm;
 
 use super::body_response::{BodyResponse, SolvedTurn, StepContext};
@@ -15,6 +16,8 @@ use crate::step::domain::Domain;
 use crate::step::error::StepError;
 use crate::step::integrate::time_integrator::TimeIntegrator;
 use crate::step::neighbourhood::Neighbourhood;
+use crate::step::pipeline::history::Near;
+use crate::step::pipeline::repulsions::Repulsions;
 use crate::step::report::StepReport;
 use crate::step::state::{LocalState, StateView};
 use crate::step::system::assembly::Assembly;
@@ -100,6 +103,7 @@ impl Response {
             local,
             integrator,
             impulses,
+            mut repelling,
         } = moving;
         let count = at.domain.owned().len();
         let velocities = &mut local.v[..count];
@@ -127,12 +131,45 @@ impl Response {
         let pushed = (self.corrections).apply(comm, &with, contacts, &mut local.v)?;
         note(&pushed, report);
         let velocities = &mut local.v[..count];
-        impulses.after_corrections(velocities);
         impulses.note_contacts(self.corrections.exerted());
+        // The second solve of Newmark's method begins anew, and then layers are stopped again.
+        let forgets = integrator.integrator == Integrator::Newmark;
+        if forgets {
+            impulses.after_corrections(velocities);
+        }
+        if let Some(Repelling { repulsions, near }) = &mut repelling {
+            let began = comm.now();
+            let (near, bodies) = (std::mem::take(near), &self.bodies);
+            let touching = contacts.vertex_body();
+            repulsions.begin(comm, at, near, touching, (bodies, &*velocities))?;
+            integrator.lift.copy_from_slice(velocities);
+            report.impulses += repulsions.stop(comm, at, (bodies, &mut *velocities), !forgets)?;
+            if !forgets {
+                impulses.add_layers([&integrator.lift, &*velocities], at.masses(), false);
+            }
+            for (lift, v) in integrator.lift.iter_mut().zip(&*velocities) {
+                *lift = if forgets { *v - *lift } else { DVec3::ZERO };
+            }
+            report.repel_time += comm.now().saturating_sub(began);
+        }
+        if !forgets {
+            impulses.after_corrections(velocities);
+        }
         let by_vertex = contacts.vertex_body();
         let clamped = (self.bodies).clamp(by_vertex, velocities, &context);
         report.clamped = clamped as u64;
         integrator.pushed(velocities);
+        if let Some(Repelling { repulsions, .. }) = &mut repelling {
+            let began = comm.now();
+            let before = velocities.to_vec();
+            repulsions.push_apart(comm, at, (&self.bodies, &mut *velocities))?;
+            (self.bodies).clamp_moves(contacts.vertex_body(), velocities, &context);
+            let changes = velocities.iter().zip(before).map(|(v, before)| *v - before);
+            for (lift, change) in integrator.lift.iter_mut().zip(changes) {
+                *lift += change;
+            }
+            report.repel_time += comm.now().saturating_sub(began);
+        }
         Ok(())
     }
 
@@ -196,6 +233,15 @@ pub(crate) struct Moving<'a> {
     pub(crate) integrator: &'a mut TimeIntegrator,
     /// The impulses that are noted for the ledger.
     pub(crate) impulses: &'a mut Impulses,
+    /// The pushes by pairs of features that were found for many substeps, if they are.
+    pub(crate) repelling: Option<Repelling<'a>>,
+}
+
+/// Pushes by the pairs of a substep.
+#[derive(Debug)]
+pub(crate) struct Repelling<'a> {
+    pub(crate) repulsions: &'a mut Repulsions,
+    pub(crate) near: Near,
 }
 
 /// Takes note of what corrections did.

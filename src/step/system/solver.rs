@@ -167,9 +167,10 @@ pub(crate) fn residual_of_gravity(world: &World, tau: f64) -> f64 {
 /// The tolerance of a scene's solves, with forces that act for `tau` (s).
 pub(crate) fn tolerance(world: &World, tau: f64) -> Tolerance {
     let solver = &world.scene().solver;
+    let allowed = solver.velocity_tolerance.unwrap_or(0.0) * world.mass().sqrt();
     Tolerance {
         relative: solver.tolerance,
-        absolute: negligible(world, tau),
+        absolute: negligible(world, tau).max(allowed),
         max_iterations: solver.max_iterations,
     }
 }

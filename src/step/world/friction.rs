@@ -52,15 +52,21 @@ impl Friction {
     pub(crate) fn of(&self, contact: &Contact) -> f64 {
         let [first, .., last] = contact.vertices;
         if contact.id.kind <= PairKind::EdgeEdge {
-            self.own.as_ref().map_or(self.layers, |own| {
-                let [a, b] = [first, last].map(|v| own.of(v).unwrap_or(self.layers));
-                mean(a, b)
-            })
+            self.of_layers([first, last])
         } else {
             let body = self.bodies[contact.id.body as usize];
             let own = self.own.as_ref().and_then(|own| own.of(first));
             own.map_or(body, |own| mean(own, body))
         }
+    }
+
+    /// The coefficient of cloth with a vertex on cloth with another.
+    #[inline]
+    pub(crate) fn of_layers(&self, vertices: [u32; 2]) -> f64 {
+        self.own.as_ref().map_or(self.layers, |own| {
+            let [a, b] = vertices.map(|v| own.of(v).unwrap_or(self.layers));
+            mean(a, b)
+        })
     }
 
     /// Bodies of these coefficients, and cloth that has none of its own.

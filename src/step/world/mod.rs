@@ -40,12 +40,27 @@ use crate::mesh::{
     disagreement, warp,
 };
 use crate::physics::ClothModel;
-use crate::scene::{ClothSource, Culling, Placement, Preconditioner, Scene, Shape, Surface};
+use crate::scene::defaults::GRAVITY;
+use crate::scene::{
+    ClothSource, Culling, Pipeline, Placement, Preconditioner, Scene, Shape, Surface,
+};
 use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
 /// the motion that a step starts with.
 const MARGIN: f64 = 0.5;
+/// The most that is added to that where contacts serve for all substeps of a step.
+const MOST_ADDED: f64 = 2.0;
+
+/// How much beyond their distance contacts are reported, as a share of it: where they serve for all
+/// substeps of a step, farther by what cloth falls in that time.
+fn margin(scene: &Scene) -> f64 {
+    let fall = 0.5 * GRAVITY.length() * scene.time.step * scene.time.step;
+    match scene.contact.pipeline {
+        Pipeline::Search => MARGIN,
+        Pipeline::History => MARGIN + (fall / scene.contact.thickness).min(MOST_ADDED),
+    }
+}
 
 /// The cloths and bodies of a scene, cut into patches; vertices are numbered as in the patch tree.
 #[derive(Debug)]
@@ -201,7 +216,7 @@ impl World {
             .map(|&cloth| scene.thickness(scene.cloths[cloth as usize].thickness))
             .collect();
         let patch_vertices = surface.patch_vertices();
-        let distances = Distances::new(&of_vertices, patch_vertices, &of_bodies, MARGIN);
+        let distances = Distances::new(&of_vertices, patch_vertices, &of_bodies, margin(scene));
         let surface = match scene.contact.culling {
             Culling::Smooth if scene.contact.self_collision => {
                 surface.with_culling(distances.cloth_reach())

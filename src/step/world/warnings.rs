@@ -95,7 +95,12 @@ impl World {
     /// Cloth whose stiffest motion is too fast for the steps of an integrator with explicit
     /// elasticity.
     fn unstable_cloths(&self) -> Vec<String> {
-        let (integrator, step) = (self.scene().solver.integrator, self.scene().time.step);
+        let (integrator, step) = (self.scene().solver.integrator, self.scene().substep());
+        let what = if step < self.scene().time.step {
+            "a substep"
+        } else {
+            "time.step"
+        };
         if integrator.is_implicit() {
             return Vec::new();
         }
@@ -105,7 +110,7 @@ impl World {
             .filter(|(_, bound)| step > *bound)
             .map(|(cloth, bound)| {
                 format!(
-                    "time.step is {:.3} ms, but \"{}\" takes cloth `{}` stably in steps of some {:.3} ms at most: beyond that it \
+                    "{what} is {:.3} ms, but \"{}\" takes cloth `{}` stably in steps of some {:.3} ms at most: beyond that it \
                      gains energy, also where strain limits hide it; take a shorter time.step, or solver.integrator = \
                      \"euler\" or \"bdf2\"",
                     1e3 * step,

@@ -146,6 +146,7 @@ fn hash(world: &World, simulation: &Simulation<'_>) -> StateHash {
         velocities: &v,
         squeezed: &simulation.squeezed(),
         kept: &simulation.kept(),
+        adapted: simulation.adapted(),
         ..Hashed::default()
     })
 }

@@ -87,6 +87,11 @@ impl Sweeps {
         self.order.iter().copied().zip(self.pushes.iter().copied())
     }
 
+    /// Forgets what has pushed: another pass begins.
+    pub(crate) fn forget_pushes(&mut self) {
+        self.pushes.fill(Push::default());
+    }
+
     /// Colours the constraints, whose kinds are these runs of numbers, and plans the messages.
     /// `pushed` are constraints that have pushed already. Collective.
     pub(crate) fn begin(
@@ -147,12 +152,26 @@ impl Sweeps {
         comm: &mut dyn Comm,
         swept: &mut Swept<'_>,
     ) -> Result<f64, CommError> {
+        self.sweep_by(comm, swept, |_, constraint, movers, slots, push| {
+            constraint.satisfy(movers, slots, push)
+        })
+    }
+
+    /// Goes through all constraints once, in their order, with what a constraint of such a number
+    /// adds to its impulse (kg m/s), and the change of its rate in m/s that it asks for. Returns
+    /// the largest of the latter. Collective.
+    pub(crate) fn sweep_by(
+        &mut self,
+        comm: &mut dyn Comm,
+        swept: &mut Swept<'_>,
+        satisfy: impl Fn(usize, &Constraint, Movers<'_>, &[u32], &mut Push) -> (DVec3, f64) + Sync,
+    ) -> Result<f64, CommError> {
         let mut worst = 0.0_f64;
         let mut next = 0;
         while let Some(key) = self.exchange.next(next, &self.stages) {
             self.exchange.pass(comm, key, swept)?;
             if self.stages.get(next).is_some_and(|stage| stage.key == key) {
-                worst = worst.max(self.satisfy(next, swept));
+                worst = worst.max(self.satisfy(next, swept, &satisfy));
                 next += 1;
             }
         }
@@ -161,7 +180,12 @@ impl Sweeps {
     }
 
     /// Satisfies the constraints of a stage.
-    fn satisfy(&mut self, stage: usize, swept: &mut Swept<'_>) -> f64 {
+    fn satisfy(
+        &mut self,
+        stage: usize,
+        swept: &mut Swept<'_>,
+        satisfy: &(impl Fn(usize, &Constraint, Movers<'_>, &[u32], &mut Push) -> (DVec3, f64) + Sync),
+    ) -> f64 {
         let places = self.stages[stage].places.clone();
         let order = &self.order[places.clone()];
         let pushes = &mut self.pushes[places];
@@ -182,7 +206,7 @@ impl Sweeps {
                 for ((&constraint, push), outcome) in order.iter().zip(pushes).zip(outcomes) {
                     let number = constraint as usize;
                     let constraint: &Constraint = &graph.constraints[number];
-                    *outcome = constraint.satisfy(movers, graph.slots(number), push);
+                    *outcome = satisfy(number, constraint, movers, graph.slots(number), push);
                 }
             },
         );
