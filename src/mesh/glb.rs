@@ -179,11 +179,11 @@ fn chunks(bytes: &[u8]) -> Result<(&[u8], Binary<'_>), Problem> {
     Ok((json, none))
 }
 
-/// Reads the buffers that are no chunk, with what messages call them.
-fn other_buffers(
-    document: &Document,
-    beside: &Beside<'_>,
-) -> Result<Vec<Option<(String, Vec<u8>)>>, Problem> {
+/// A buffer with what messages call it.
+type Named = (String, Vec<u8>);
+
+/// Reads the buffers that are no chunk.
+fn other_buffers(document: &Document, beside: &Beside<'_>) -> Result<Vec<Option<Named>>, Problem> {
     let mut left = MOST_BESIDE;
     let mut read = Vec::new();
     for buffer in document.buffers() {

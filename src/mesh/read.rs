@@ -76,7 +76,7 @@ pub fn read_mesh_file(
         ))));
     };
     let bytes = read_regular(path, LARGEST_FILE).map_err(unreadable)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let beside = |name: &Path, most: u64| read_regular(&folder.join(name), most);
     match format {
         Format::Obj => obj::read_file(&bytes, groups),
