@@ -4,8 +4,11 @@
 //!   cargo bench --bench export
 //!
 //! A sheet falls for 99 steps and has a frame of each, and of the start. For each format the bytes
-//! are those that its export reads of frames (positions, and for USD velocities) and the files that it wrote, which are written and synced again one after the
-//! other. Times are the best of three, by turns; the aim is a ratio of 1.5. glTF has one frame.
+//! are those that its export reads of frames (positions, and for USD velocities) and the files that
+//! it wrote, which are written and synced again one after the other. Times are the best of three,
+//! by turns; the aim is a ratio of 1.5. glTF has one frame.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};

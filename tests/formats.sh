@@ -64,10 +64,10 @@ for format in obj ply glb usd; do
     "$weft" check "$work/again.toml" >/dev/null 2>&1
 done
 
-# What Pixar's library writes is read in every form, where it has it, in the file's own units and axes.
+# Files of Pixar's library are read in every form, in their own units and axes.
 "$folder/python/bin/python" tests/formats/make_usd.py "$work" >"$work/places"
 for form in usda usdc usdz; do
-    printf 'contact = { certify = false, self_collision = false }\n[[cloth]]\nmesh = "garment.%s"\nprim = "Dress"\n' $form >"$work/usd.toml"
+    printf 'contact = { certify = false, self_collision = false }\n[[cloth]]\nmesh = "garment.%s"\nprim = "Dress"\nmaterial.fabric = "denim"\n' $form >"$work/usd.toml"
     "$weft" check "$work/usd.toml" --json >"$work/usd.json" 2>/dev/null
     "$folder/python/bin/python" - "$work/usd.json" "$work/places" <<'PYTHON'
 import json

@@ -51,7 +51,7 @@ pub(super) fn read_text_file(
     read_json(text, None, wanted, beside)
 }
 
-/// Reads a file beside the one that names it, of at most so many bytes.
+/// Reads a file beside the one that names it, up to a number of bytes.
 pub(super) type Beside<'a> = dyn Fn(&Path, u64) -> std::io::Result<Vec<u8>> + 'a;
 
 fn read_json(
@@ -179,11 +179,11 @@ fn chunks(bytes: &[u8]) -> Result<(&[u8], Binary<'_>), Problem> {
     Ok((json, none))
 }
 
-/// Reads the buffers that are no chunk, with what messages call them.
-fn other_buffers(
-    document: &Document,
-    beside: &Beside<'_>,
-) -> Result<Vec<Option<(String, Vec<u8>)>>, Problem> {
+/// A buffer with what messages call it.
+type Named = (String, Vec<u8>);
+
+/// Reads the buffers that are no chunk.
+fn other_buffers(document: &Document, beside: &Beside<'_>) -> Result<Vec<Option<Named>>, Problem> {
     let mut left = MOST_BESIDE;
     let mut read = Vec::new();
     for buffer in document.buffers() {
@@ -248,7 +248,7 @@ fn decoded(uri: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Whether a path stays in the folder that it is told from.
+/// Whether a path stays in the folder that it begins in.
 fn is_within(path: &Path) -> bool {
     let mut parts = path.components();
     // On every system, what others take for a root or a scheme.

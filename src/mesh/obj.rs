@@ -105,7 +105,6 @@ fn push_number(text: &mut Vec<u8>, mut number: u64) {
     let mut at = digits.len();
     loop {
         at -= 1;
-        #[expect(clippy::cast_possible_truncation, reason = "a digit")]
         let digit = (number % 10) as u8;
         digits[at] = b'0' + digit;
         number /= 10;

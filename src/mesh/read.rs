@@ -45,7 +45,7 @@ pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
 }
 
 /// Reads a mesh from an OBJ, PLY, STL, glTF or USD file, by the ending of its name, with the groups
-/// of these names that it has. Of USD, `prim` tells which part is meant, if not all.
+/// of these names that it has. `prim` names the part of a USD file that is meant, if not all.
 ///
 /// Faces with more than three corners are cut into triangles. Vertices keep the order of the file;
 /// those of STL, which has no indices, are joined if they are equal, and so are those of glTF,
@@ -76,7 +76,7 @@ pub fn read_mesh_file(
         ))));
     };
     let bytes = read_regular(path, LARGEST_FILE).map_err(unreadable)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let beside = |name: &Path, most: u64| read_regular(&folder.join(name), most);
     match format {
         Format::Obj => obj::read_file(&bytes, groups),

@@ -513,8 +513,8 @@ pub enum Held {
 }
 
 impl Held {
-    /// The middle of it, in m; not a number for groups and numbers, of whose vertices the scene does not
-    /// know where they are.
+    /// The middle of it, in m; not a number for groups and numbers, for the scene does not
+    /// know their vertices.
     #[must_use]
     pub fn middle(&self) -> DVec3 {
         match *self {

@@ -187,7 +187,8 @@ pub(super) fn pin(table: &Table<'_>, step: f64, has_file: bool) -> Pin {
              rotation nor turn",
         );
     }
-    if said.follow.is_some() && (said.velocity.is_some() || motion.is_some()) {
+    let has_own = said.velocity.is_some() || motion.is_some();
+    if said.follow.is_some() && has_own {
         table.note(
             "follow",
             "a pin has one of `velocity`, `motion` and `follow`; a body that it follows has its own",
@@ -198,7 +199,7 @@ pub(super) fn pin(table: &Table<'_>, step: f64, has_file: bool) -> Pin {
         slide,
         velocity: said.velocity.unwrap_or(DVec3::ZERO),
         motion,
-        follow: said.follow,
+        follow: said.follow.filter(|_| !has_own),
     }
 }
 

@@ -94,7 +94,7 @@ impl<'a> Cursor<'a> {
         self.take(what).map(u64::from_le_bytes)
     }
 
-    /// A count of things of which there are at most so many.
+    /// A count of things, which is refused above `most`.
     fn count(&mut self, what: &str, most: usize) -> Result<usize, Problem> {
         let at = self.at;
         let count = self.u64(what)?;
@@ -107,7 +107,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Bytes that are compressed, at most so many when they are not.
+    /// Bytes that are compressed, at most `most` when they are unpacked.
     fn compressed(&mut self, most: usize, what: &str) -> Result<Vec<u8>, Problem> {
         let at = self.at;
         let size = usize::try_from(self.u64(what)?).unwrap_or(usize::MAX);
@@ -511,7 +511,7 @@ impl<'a> Crate<'a> {
         self.value(first, budget)
     }
 
-    /// Where a jump leads to, which is told from where it stands.
+    /// Where a jump leads to, which counts from where it stands.
     fn behind_jump(&self, mut at: Cursor<'a>) -> Result<Cursor<'a>, Problem> {
         let from = at.at as u64;
         let by = i64::from_le_bytes(at.take("times")?);
@@ -686,7 +686,7 @@ fn half(bytes: &[u8]) -> f64 {
 }
 
 /// Puts the tree together. A jump says what comes next: -2 nothing, -1 only what is below, 0 only
-/// what is beside, and otherwise both, what is beside so many further on.
+/// what is beside. A greater one says both, and how much further on the one beside is.
 fn tree(
     numbers: &[i32],
     words: &[i32],

@@ -1,9 +1,9 @@
 //! Reads USD: text (`.usda`), binary (`.usdc`), either of them (`.usd`), and packages (`.usdz`).
 //!
 //! The meshes of one layer are read, where their prims and those above put them, with what the
-//! layer says of units and of the axis upwards. What is animated has the value that stands without
-//! a time, or the one of the earliest time. What a layer takes from elsewhere, or chooses by
-//! variants, is refused: it would be missing.
+//! layer says of units and of the axis upwards. Animated attributes have the value that stands
+//! without a time, or the one of the earliest time. A layer that takes parts from elsewhere, or
+//! chooses them by variants, is refused: they would be missing.
 //!
 //! A crate for USD was tried (`openusd` 0.6): one byte in ten of a damaged binary file makes it ask
 //! for so much memory that the process is aborted, which no caller can keep from happening. So the
@@ -116,7 +116,7 @@ impl Stage {
         };
         if let Some(asked) = prim {
             let asked = short(asked.as_bytes());
-            // Those within one of the same name are of the same part.
+            // A prim within one of the same name is of the same part.
             parts.retain(|&part| layer.prims[part].parent.is_none_or(|parent| !is_in[parent]));
             match parts.len() {
                 1 => {}
@@ -134,7 +134,7 @@ impl Stage {
                 }
             }
         }
-        // What is taken from elsewhere, of the part or of what is above it.
+        // Nothing of the part, nor of what is above it, may be taken from elsewhere.
         let mut above = parts.first().and_then(|&part| layer.prims[part].parent);
         let mut part: Vec<usize> = (0..layer.prims.len()).filter(|&prim| is_in[prim]).collect();
         while let Some(prim) = above {
@@ -541,7 +541,7 @@ impl Reader {
     }
 }
 
-/// The numbers of an attribute, so many at a time, if it has any.
+/// The numbers of an attribute, `wanted` at a time, if it has any.
 fn numbers<'a>(prim: &'a Prim, name: &str, wanted: usize) -> Result<Option<&'a [f64]>, Problem> {
     match prim.attributes.get(name).map(|attribute| &attribute.value) {
         None | Some(Value::None) => Ok(None),

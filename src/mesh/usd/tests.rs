@@ -221,7 +221,7 @@ fn faces_texture_and_transforms_are_as_their_attributes_say() {
         "\"xformOp:translate\"",
         [2.0, 2.0, 3.0],
     );
-    // What is above does not count.
+    // Transforms above a reset do not count.
     let above = |order: &str| {
         let mesh = format!(
             "double3 xformOp:translate = (0, 0, 7)\nuniform token[] xformOpOrder = [{order}\"xformOp:translate\"]"

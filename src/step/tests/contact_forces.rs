@@ -38,7 +38,7 @@ fn a_floor_bears_the_weight_of_a_sheet_and_each_layer_its_own() {
     let weight = 0.15 * 0.2 * 0.2 * 9.81;
     // The mean of some steps: contacts between layers act in turns.
     let mut comm = Solo::new();
-    let mut simulation = Simulation::new(&world, &mut comm, &ScopeOptions::default()).unwrap();
+    let mut simulation = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
     let mut sums = [DVec3::ZERO; 2];
     for step in 0..2 * STEPS {
         simulation.advance(&mut comm).unwrap();
@@ -70,7 +70,7 @@ fn limits_of_strain_and_pins_are_no_contacts() {
     let hanging = hanging.replace("corner = \"top-left\"", "nearest = [-0.1, -0.1, 1]");
     let world = world(&format!("time = {{ step = \"2 ms\", end = 1 }}\n{hanging}"));
     let mut comm = Solo::new();
-    let mut simulation = Simulation::new(&world, &mut comm, &ScopeOptions::default()).unwrap();
+    let mut simulation = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
     let mut limited = 0;
     for _ in 0..60 {
         limited += simulation.advance(&mut comm).unwrap().strain_limited;

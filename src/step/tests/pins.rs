@@ -280,7 +280,7 @@ fn pins_that_differ_must_not_hold_the_same_vertex() {
     }
 }
 
-/// What follows a body keeps its place on it, wherever the body was at first, and whatever ranks do.
+/// Vertices that follow a body keep their place on it, wherever the body was at first.
 #[test]
 fn what_follows_a_body_goes_where_the_body_takes_it() {
     let keyframes = "{ time = 0, translation = [0, 0, 0.2], rotation = [0, \"30 deg\", 0] }, \
