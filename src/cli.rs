@@ -149,6 +149,7 @@ impl Command {
             | Self::Scenes { json, .. }
             | Self::Info { json } => *json,
             Self::Partition(arguments) => arguments.json,
+            Self::Run(arguments) => arguments.json,
             Self::Certify(arguments) => arguments.json,
             _ => false,
         }
@@ -159,10 +160,10 @@ impl Command {
 pub(crate) struct NewArguments {
     /// The scene file to write, such as my-scene.toml.
     pub(crate) scene: PathBuf,
-    /// A mesh of cloth (OBJ, PLY, STL) instead of a square.
+    /// A mesh of cloth (OBJ, PLY, STL, glTF, USD) instead of a square.
     #[arg(long, value_name = "MESH")]
     pub(crate) cloth: Option<PathBuf>,
-    /// A mesh of a body (OBJ, PLY, STL) instead of a ball.
+    /// A mesh of a body (OBJ, PLY, STL, glTF, USD) instead of a ball.
     #[arg(long, value_name = "MESH")]
     pub(crate) body: Option<PathBuf>,
     /// Factor that brings the coordinates of both meshes to metres: 0.01 for files in cm.
@@ -450,6 +451,10 @@ pub(crate) struct RunArguments {
     /// Prints the result only.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Prints a line of JSON for each thing that happens: steps, frames, checkpoints, warnings, the
+    /// result. An error is JSON, too, on standard error.
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) json: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -25,6 +25,7 @@ use clap::Parser as _;
 use clap::error::ContextValue;
 use weft_io::{Printable, Show as _};
 use weft_runtime::comm::virtual_time::Network;
+use weftwork::output::{EVENTS_SCHEMA, Event};
 use weftwork::run::{
     Audit, Begun, Driver, Resume, RunOptions, RunSummary, Show, Stop, TraceSummary, run,
 };
@@ -119,7 +120,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if speaks && speaks_json {
+            if speaks && speaks_json && !failure.message.is_empty() {
                 tell("", json_reports::error(&failure));
             } else if speaks && !failure.message.is_empty() {
                 tell("error: ", &failure.message);
@@ -207,10 +208,7 @@ fn run_scene(
     };
     let stop = stopping(arguments, began)?;
     let options = run_options(arguments, &scene, ranks, driver, stop);
-    if !arguments.quiet {
-        // If nobody reads, the run is still worth its files; the end tells.
-        drop(say(announcement(&scene, &options)));
-    }
+    announce(&scene, &options);
     let summary = run(&scene, &options).map_err(|error| Failure {
         code: error.exit_code(),
         message: error.to_string(),
@@ -332,6 +330,8 @@ fn run_options(
         }),
         progress: if arguments.quiet {
             Show::Nothing
+        } else if arguments.json {
+            Show::Json
         } else if io::stderr().is_terminal() {
             Show::Bar
         } else {
@@ -357,6 +357,10 @@ fn stopping(arguments: &RunArguments, began: Instant) -> Result<Stop, Failure> {
 
 /// Says what came of a run.
 fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
+    if options.progress == Show::Json {
+        result_events(summary).iter().for_each(Event::print);
+        return judge(summary, options);
+    }
     for warning in &summary.warnings {
         tell("warning: ", warning);
     }
@@ -382,6 +386,35 @@ fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
         report(summary, options)
     };
     say(format_args!("{report}state hash {}\n", summary.hash))?;
+    judge(summary, options)
+}
+
+/// What came of a run, for scripts.
+fn result_events(summary: &RunSummary) -> Vec<Event> {
+    let warnings = summary.warnings.iter().cloned();
+    let warnings = warnings.map(|message| Event::Warning { message });
+    let notes = summary.exported.notes.iter().cloned();
+    let notes = notes.map(|message| Event::Note { message });
+    let mut events: Vec<Event> = warnings.chain(notes).collect();
+    events.push(Event::Summary {
+        hash: summary.hash.to_string(),
+        steps: summary.steps,
+        vertices: summary.vertices,
+        loop_s: summary.loop_time.as_secs_f64(),
+        frames: summary.frames,
+        exports: summary.exported.files.clone(),
+        resumed_from: summary.resumed_from,
+        stopped: summary.stopped.map(|cause| cause.to_string()),
+        max_strain: summary.strain,
+        deepest_m: summary.deepest.map(|depth| depth.max(0.0)),
+        crossings: summary.crossings,
+        pierced: summary.pierced,
+    });
+    events
+}
+
+/// Whether a run that came to its end is a failure all the same.
+fn judge(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
     let failed = |code: u8| move |message: String| Failure { code, message };
     let crosses = summary.audit_failure(options).map(failed(4));
     let unwritten = summary.unwritten.clone().map(failed(5));
@@ -435,6 +468,26 @@ fn say(text: impl fmt::Display) -> Result<(), Failure> {
             message: format!("cannot write to standard output: {error}"),
         }),
         _ => Ok(()),
+    }
+}
+
+/// Says that a run begins. If nobody reads, the run is still worth its files; the end tells.
+fn announce(scene: &Scene, options: &RunOptions) {
+    match options.progress {
+        Show::Nothing => {}
+        Show::Json => Event::Start {
+            schema: EVENTS_SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            scene: scene.name.clone(),
+            out: options.out.shown().to_string(),
+            steps: options.steps.unwrap_or_else(|| scene.time.steps()),
+            step_s: scene.time.step,
+            ranks: options.ranks,
+            threads: options.threads,
+            comm: options.driver.name(),
+        }
+        .print(),
+        Show::Bar | Show::Lines => drop(say(announcement(scene, options))),
     }
 }
 

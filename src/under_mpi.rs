@@ -13,13 +13,14 @@ use weft_io::{Printable, Show as _};
 use weft_mpi::{Cores, Idle, Mpi, Options, StartError, WEFT_MPI_IDLE, roomy};
 use weft_runtime::comm::Rank;
 use weftwork::build_identity::BuildIdentity;
+use weftwork::output::Event;
 use weftwork::run::{AgreedRun, Driver, Given, RunError, compare, note_failure};
 use weftwork::step::World;
 
 use crate::cli::{AuditChoice, RunArguments};
 use crate::launcher::Launcher;
 use crate::{
-    Failure, announcement, check_options, conclude, prepare, run_options, say, stopping, tell,
+    Failure, announce, check_options, conclude, prepare, run_options, say, stopping, tell,
 };
 
 impl From<Failure> for weft_mpi::Failure {
@@ -79,13 +80,20 @@ pub(crate) fn run_scene(
     let agreed = mpi.run(|comm| AgreedRun::of(&world, &options, comm));
     let agreed = agreed.map_err(|error| said_by_first(&mpi, &error))?;
     let first = mpi.rank() == Rank(0);
-    if first && !arguments.quiet {
-        // If nobody reads, the run is still worth its files; the end tells.
-        drop(say(announcement(world.scene(), &options)));
-        drop(say(machine(&mpi)));
+    if first {
+        announce(world.scene(), &options);
+        if !arguments.quiet && !arguments.json {
+            // If nobody reads, the run is still worth its files; the end tells.
+            drop(say(machine(&mpi)));
+        }
     }
     if first && let Some(warning) = crowded(&mpi, &cores, arguments) {
-        tell("warning: ", warning);
+        if arguments.json {
+            let message = warning.to_string();
+            Event::Warning { message }.print();
+        } else {
+            tell("warning: ", warning);
+        }
     }
     let summary = mpi.job(
         |comm| {
@@ -205,6 +213,7 @@ fn given(arguments: &RunArguments) -> Vec<Given> {
         idle: _,
         // The first rank alone speaks.
         quiet: _,
+        json: _,
     } = arguments;
     // An option whose value stands behind an equals sign, if there is one.
     let with = |name: &str, value: Option<Option<String>>| {

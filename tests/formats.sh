@@ -53,13 +53,33 @@ if [ "$code" != 5 ] || ! grep -q -e --overwrite "$work/refusal"; then
     exit 1
 fi
 # What was exported can be simulated again.
-for format in obj ply glb; do
+for format in obj ply glb usd; do
     file=sheet.000005.$format
     [ $format != glb ] || file=garment.glb
-    printf '[[cloth]]\nmesh = "%s"\nmaterial = { density = 0.15, stretch = 1000, bending = 1e-5 }\ncontact.certify = false\n' \
+    # The only one that says which mesh is meant.
+    [ $format != usd ] || file='garment.usda"\nprim = "sheet'
+    printf '[[cloth]]\nmesh = "%b"\nmaterial = { density = 0.15, stretch = 1000, bending = 1e-5 }\ncontact.certify = false\n' \
         "film/$file" >"$work/again.toml"
     sed -i 's/^contact.certify.*//; 1i contact = { certify = false, self_collision = false }' "$work/again.toml"
     "$weft" check "$work/again.toml" >/dev/null 2>&1
+done
+
+# What Pixar's library writes is read in every form, where it has it, in the file's own units and axes.
+"$folder/python/bin/python" tests/formats/make_usd.py "$work" >"$work/places"
+for form in usda usdc usdz; do
+    printf 'contact = { certify = false, self_collision = false }\n[[cloth]]\nmesh = "garment.%s"\nprim = "Dress"\n' $form >"$work/usd.toml"
+    "$weft" check "$work/usd.toml" --json >"$work/usd.json" 2>/dev/null
+    "$folder/python/bin/python" - "$work/usd.json" "$work/places" <<'PYTHON'
+import json
+import sys
+
+cloth = json.load(open(sys.argv[1]))["objects"][0]
+places = [json.loads(line.rstrip(",\n")) for line in open(sys.argv[2])][:9]
+extent = [0.01 * (max(axis) - min(axis)) for axis in zip(*places)]
+known = [extent[0], extent[2], extent[1]]
+assert cloth["vertices"] == 9 and cloth["quads_cut"] == 2 and cloth["polygons_cut"] == 1, cloth
+assert all(abs(a - b) < 1e-9 for a, b in zip(cloth["extent_m"], known)), (cloth, known)
+PYTHON
 done
 
 if [ "${1:-}" = --blender ]; then

@@ -1,7 +1,6 @@
 //! One frame as glTF Binary: a mesh for each cloth and body, in m and with y upwards, as the format
 //! says. A vertex is there once for each texture coordinate that it has. Numbers have 32 bits.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use glam::{DVec3, Vec3};
@@ -72,18 +71,27 @@ impl Gltf {
                 indices.extend(corners.iter().map(|&corner| file.faces.corners[corner]));
             }
             Some(of_file) => {
-                let mut known: HashMap<(u32, u32), u32> = HashMap::new();
+                // The first point of each vertex, and of each point its coordinate and the next
+                // point of the vertex.
+                let mut first = vec![NONE; positions.len()];
+                let mut others: Vec<[u32; 2]> = Vec::new();
                 for &corner in &corners {
                     let vertex = file.faces.corners[corner];
                     let coordinate = of_file.corners[corner];
-                    let index = *known.entry((vertex, coordinate)).or_insert_with(|| {
+                    let mut index = first[vertex as usize];
+                    while index != NONE && others[index as usize][0] != coordinate {
+                        index = others[index as usize][1];
+                    }
+                    if index == NONE {
                         points.push(place(vertex));
                         let [u, v] = of_file.coordinates[coordinate as usize];
                         // A picture's rows count downwards in glTF.
                         #[expect(clippy::cast_possible_truncation, reason = "glTF has 32 bits")]
                         texture.push([u as f32, (1.0 - v) as f32]);
-                        (points.len() - 1) as u32
-                    });
+                        index = others.len() as u32;
+                        others.push([coordinate, first[vertex as usize]]);
+                        first[vertex as usize] = index;
+                    }
                     indices.push(index);
                 }
             }
@@ -162,6 +170,9 @@ impl Gltf {
         out.write_all(&self.binary)
     }
 }
+
+/// No point.
+const NONE: u32 = u32::MAX;
 
 /// The corners of faces that are corners of the triangles, by their places in the list of all.
 ///

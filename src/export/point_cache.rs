@@ -10,11 +10,12 @@
 //! s; then the points of each frame (floats of 32 bits). All big-endian.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use glam::DVec3;
 
+use super::sequence::Unchanging;
 use super::{Job, Recorded, RecordedCloth, reading};
-use crate::mesh::write_obj_of_file;
 use crate::output::OutputError;
 use crate::scene::Format;
 
@@ -41,7 +42,7 @@ pub(super) fn write_meshes(job: &Job<'_>) -> Result<(), OutputError> {
         job.target.write(&mesh_file(cloth), |out| {
             let mut positions = reading(job.run.positions(cloth, 0))?;
             job.axes.all(&mut positions);
-            write_obj_of_file(&cloth.name, &cloth.file, &positions, out)
+            Unchanging::of(&cloth.name, &cloth.file, Format::Obj)?.write(&positions, out)
         })?;
     }
     Ok(())
@@ -87,11 +88,7 @@ pub(super) fn write_pc2(job: &Job<'_>) -> Result<Vec<String>, OutputError> {
     for cloth in run.cloths() {
         job.target.write(&format!("{}.pc2", cloth.name), |out| {
             out.write_all(&pc2_header(cloth.file.vertices(), samples)?)?;
-            for frame in 0..samples {
-                let positions = reading(run.positions(cloth, frame))?;
-                write_points(&positions, out, |p| job.axes.of(p), f32::to_le_bytes)?;
-            }
-            Ok(())
+            write_samples(job, cloth, 0..samples, f32::to_le_bytes, out)
         })?;
     }
     Ok(notes)
@@ -104,11 +101,7 @@ pub(super) fn write_mdd(job: &Job<'_>) -> Result<(), OutputError> {
         job.target.write(&format!("{}.mdd", cloth.name), |out| {
             let times: Vec<f64> = run.frames().iter().map(|frame| frame.time).collect();
             out.write_all(&mdd_header(cloth.file.vertices(), &times)?)?;
-            for frame in 0..times.len() {
-                let positions = reading(run.positions(cloth, frame))?;
-                write_points(&positions, out, |p| job.axes.of(p), f32::to_be_bytes)?;
-            }
-            Ok(())
+            write_samples(job, cloth, 0..times.len(), f32::to_be_bytes, out)
         })?;
     }
     Ok(())
@@ -139,22 +132,30 @@ fn count(number: usize) -> io::Result<i32> {
         .map_err(|_| io::Error::other("a point cache has fewer than 2³¹ points and samples"))
 }
 
-/// Writes points as floats of 32 bits.
-pub(super) fn write_points(
-    points: &[DVec3],
+/// Writes the points of some frames, a piece of a frame at a time: memory that is used again need
+/// not be made by the system.
+fn write_samples(
+    job: &Job<'_>,
+    cloth: &RecordedCloth,
+    frames: Range<usize>,
+    bytes: impl Fn(f32) -> [u8; 4],
     out: &mut dyn Write,
-    place: impl Fn(DVec3) -> DVec3,
-    bytes: fn(f32) -> [u8; 4],
 ) -> io::Result<()> {
-    let mut buffer = Vec::with_capacity(12 * 4096);
-    for chunk in points.chunks(4096) {
-        buffer.clear();
-        for &point in chunk {
-            for x in place(point).as_vec3().to_array() {
-                buffer.extend_from_slice(&bytes(x));
-            }
+    for frame in frames {
+        let mut pieces = reading(job.run.pieces(cloth, frame))?;
+        while let Some(mut positions) = reading(pieces.next())? {
+            job.axes.all(&mut positions);
+            let points = points(&positions, &bytes);
+            out.write_all(points.as_flattened())?;
         }
-        out.write_all(&buffer)?;
     }
     Ok(())
+}
+
+/// Points as floats of 32 bits.
+pub(super) fn points(points: &[DVec3], bytes: impl Fn(f32) -> [u8; 4]) -> Vec<[u8; 4]> {
+    let numbers: &[f64] = bytemuck::cast_slice(points);
+    #[expect(clippy::cast_possible_truncation, reason = "the formats have 32 bits")]
+    let floats = numbers.iter().map(|&x| bytes(x as f32));
+    floats.collect()
 }

@@ -95,8 +95,8 @@ impl Recorded {
             if !is_own(&cloth.mesh) {
                 return Err(malformed(&path, "a run writes no mesh of that name"));
             }
-            let mut file =
-                read_mesh_file(&path, &[]).map_err(|error| malformed(&path, &error.to_string()))?;
+            let mut file = read_mesh_file(&path, None, &[])
+                .map_err(|error| malformed(&path, &error.to_string()))?;
             if cloth.joined {
                 let (left, joined) = join_equal(&file.mesh.positions);
                 let corners = file.mesh.triangles.as_flattened_mut();
@@ -219,6 +219,22 @@ impl Recorded {
         ))
     }
 
+    /// Positions of the vertices of a cloth's file in a frame, some at a time, in m.
+    ///
+    /// # Errors
+    /// As [`Self::positions`].
+    pub(super) fn pieces<'r>(
+        &self,
+        of: &'r RecordedCloth,
+        frame: usize,
+    ) -> Result<Pieces<'r>, OutputError> {
+        Ok(Pieces {
+            file: self.open_frame(frame)?,
+            of,
+            taken: 0,
+        })
+    }
+
     /// Velocities of the vertices of a cloth's file in a frame, in m/s.
     ///
     /// # Errors
@@ -262,6 +278,35 @@ impl Recorded {
         }))
     }
 }
+
+/// The positions of a cloth in a frame, some at a time.
+pub(super) struct Pieces<'r> {
+    file: FrameFile,
+    of: &'r RecordedCloth,
+    taken: usize,
+}
+
+impl Pieces<'_> {
+    /// The positions that come next.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<DVec3>>, OutputError> {
+        let all = self.of.vertices;
+        if self.taken == all {
+            return Ok(None);
+        }
+        // Vertices that were joined come apart again in any order.
+        let end = match self.of.file.joined {
+            Some(_) => all,
+            None => all.min(self.taken + PIECE),
+        };
+        let first = self.of.first;
+        let positions = self.file.positions(first + self.taken..first + end)?;
+        self.taken = end;
+        Ok(Some(expanded(self.of, positions)))
+    }
+}
+
+/// Vertices of a piece: few enough for their memory to be used again.
+const PIECE: usize = 4096;
 
 /// Values of the vertices of a cloth's file.
 fn expanded(cloth: &RecordedCloth, values: Vec<DVec3>) -> Vec<DVec3> {

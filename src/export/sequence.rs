@@ -2,8 +2,11 @@
 //! one file. Positions have all their digits.
 
 use std::io::{self, Write};
+use std::path::Path;
 
+use bytemuck::NoUninit;
 use glam::DVec3;
+use rayon::prelude::*;
 
 use super::{Job, Recorded, reading, text};
 use crate::mesh::FileMesh;
@@ -28,103 +31,151 @@ fn numbered(name: &str, frame: usize, format: Format) -> String {
     format!("{name}.{frame:06}.{}", format.name())
 }
 
-/// Writes them.
+/// Writes them, some frames at a time: what a frame waits for is mostly the disk.
 pub(super) fn write(job: &Job<'_>, format: Format) -> Result<(), OutputError> {
     let run = job.run;
-    let mesh = match format {
-        Format::Ply => write_ply,
-        _ => write_obj,
-    };
-    for frame in 0..run.frames().len() {
-        for cloth in run.cloths() {
-            job.target
-                .write(&numbered(&cloth.name, frame, format), |out| {
+    let cloths: Result<Vec<Unchanging>, OutputError> = (run.cloths().iter())
+        .map(|cloth| {
+            let unchanging = Unchanging::of(&cloth.name, &cloth.file, format);
+            unchanging.map_err(OutputError::write(Path::new(&cloth.name)))
+        })
+        .collect();
+    let cloths = cloths?;
+    (0..run.frames().len())
+        .into_par_iter()
+        .try_for_each(|frame| {
+            for (cloth, unchanging) in run.cloths().iter().zip(&cloths) {
+                let name = numbered(&cloth.name, frame, format);
+                job.target.write(&name, |out| {
                     let mut positions = reading(run.positions(cloth, frame))?;
                     job.axes.all(&mut positions);
-                    mesh(&cloth.name, &cloth.file, &positions, out)
+                    unchanging.write(&positions, out)
                 })?;
+            }
+            for body in run.bodies() {
+                let file = match body.moves {
+                    true => numbered(&body.name, frame, format),
+                    false if frame == 0 => format!("{}.{}", body.name, format.name()),
+                    false => continue,
+                };
+                job.target.write(&file, |out| {
+                    let mut file = reading(run.body(body, frame))?;
+                    let mut positions = std::mem::take(&mut file.mesh.positions);
+                    job.axes.all(&mut positions);
+                    Unchanging::of(&body.name, &file, format)?.write(&positions, out)
+                })?;
+            }
+            Ok(())
+        })
+}
+
+/// The parts of a cloth's files that are the same in all frames, as they stand there.
+pub(super) struct Unchanging {
+    format: Format,
+    /// What comes before the positions.
+    head: Vec<u8>,
+    /// The texture coordinates of vertices, where the format has them beside positions.
+    texture: Option<Vec<[f64; 2]>>,
+    /// What comes behind the positions.
+    tail: Vec<u8>,
+}
+
+impl Unchanging {
+    pub(super) fn of(name: &str, file: &FileMesh, format: Format) -> io::Result<Self> {
+        let mut unchanging = Self {
+            format,
+            head: Vec::new(),
+            texture: None,
+            tail: Vec::new(),
+        };
+        let Self {
+            head,
+            texture,
+            tail,
+            ..
+        } = &mut unchanging;
+        if format == Format::Ply {
+            *texture = texture_of_vertices(file);
+            ply_header(name, file, texture.is_some(), head)?;
+            for face in file.faces.iter() {
+                // Faces have 128 corners at most.
+                tail.push(u8::try_from(face.len()).unwrap_or(u8::MAX));
+                tail.extend(face.iter().flat_map(|vertex| vertex.to_le_bytes()));
+            }
+        } else {
+            writeln!(head, "o {name}")?;
+            crate::mesh::write_obj_faces(file, tail)?;
         }
-        for body in run.bodies() {
-            let file = match body.moves {
-                true => numbered(&body.name, frame, format),
-                false if frame == 0 => format!("{}.{}", body.name, format.name()),
-                false => continue,
-            };
-            job.target.write(&file, |out| {
-                let mut file = reading(run.body(body, frame))?;
-                let mut positions = std::mem::take(&mut file.mesh.positions);
-                job.axes.all(&mut positions);
-                mesh(&body.name, &file, &positions, out)
-            })?;
-        }
+        Ok(unchanging)
     }
-    Ok(())
-}
 
-/// Writes an OBJ, as [`crate::mesh::write_obj_of_file`] does, by all cores.
-fn write_obj(
-    name: &str,
-    file: &FileMesh,
-    positions: &[DVec3],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    writeln!(out, "o {name}")?;
-    text::each(positions, out, |p, text, digits| {
-        text.push('v');
-        for x in p.to_array() {
-            text.push(' ');
-            text.push_str(digits.format(x));
+    /// Writes the file of a frame.
+    pub(super) fn write(&self, positions: &[DVec3], out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&self.head)?;
+        match (self.format, &self.texture) {
+            (Format::Ply, None) => write_doubles(positions, out)?,
+            (Format::Ply, Some(texture)) => {
+                let mut rows = Vec::with_capacity(5 * CHUNK);
+                for (places, texture) in positions.chunks(CHUNK).zip(texture.chunks(CHUNK)) {
+                    rows.clear();
+                    for (p, [s, t]) in places.iter().zip(texture) {
+                        rows.extend_from_slice(&[p.x, p.y, p.z, *s, *t]);
+                    }
+                    write_doubles(&rows, out)?;
+                }
+            }
+            _ => text::each(positions, out, |p, text, digits| {
+                text.push('v');
+                for x in p.to_array() {
+                    text.push(' ');
+                    text.push_str(digits.format(x));
+                }
+                text.push('\n');
+            })?,
         }
-        text.push('\n');
-    })?;
-    crate::mesh::write_obj_faces(file, out)
+        out.write_all(&self.tail)
+    }
 }
 
-/// Writes a binary PLY with coordinates of 64 bits. Texture coordinates are there if each vertex
-/// has one alone, for the format has them at vertices.
-pub(super) fn write_ply(
+/// Vectors of which bytes are made at a time.
+const CHUNK: usize = 4096;
+
+/// Writes the numbers of vectors with the lowest byte first.
+fn write_doubles<T: NoUninit>(values: &[T], out: &mut dyn Write) -> io::Result<()> {
+    let bytes: &[u8] = bytemuck::cast_slice(values);
+    if cfg!(target_endian = "little") {
+        return out.write_all(bytes);
+    }
+    let mut turned = bytes.to_vec();
+    turned
+        .as_chunks_mut::<8>()
+        .0
+        .iter_mut()
+        .for_each(|x| x.reverse());
+    out.write_all(&turned)
+}
+
+/// Writes what a binary PLY with coordinates of 64 bits begins with. Texture coordinates are there
+/// if each vertex has one alone, for the format has them at vertices.
+fn ply_header(
     name: &str,
     file: &FileMesh,
-    positions: &[DVec3],
+    has_texture: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let texture = texture_of_vertices(file);
     write!(
         out,
         "ply\nformat binary_little_endian 1.0\ncomment {name}\nelement vertex {}\n\
          property double x\nproperty double y\nproperty double z\n{}element face {}\n\
          property list uchar int vertex_indices\nend_header\n",
-        positions.len(),
-        if texture.is_some() {
+        file.vertices(),
+        if has_texture {
             "property double s\nproperty double t\n"
         } else {
             ""
         },
         file.faces.counts.len()
-    )?;
-    let mut buffer = Vec::new();
-    for (vertex, position) in positions.iter().enumerate() {
-        buffer.extend(position.to_array().iter().flat_map(|x| x.to_le_bytes()));
-        if let Some(texture) = &texture {
-            buffer.extend(texture[vertex].iter().flat_map(|x| x.to_le_bytes()));
-        }
-        spill(&mut buffer, out)?;
-    }
-    for face in file.faces.iter() {
-        // Faces have 128 corners at most.
-        buffer.push(u8::try_from(face.len()).unwrap_or(u8::MAX));
-        buffer.extend(face.iter().flat_map(|vertex| vertex.to_le_bytes()));
-        spill(&mut buffer, out)?;
-    }
-    out.write_all(&buffer)
-}
-
-fn spill(buffer: &mut Vec<u8>, out: &mut dyn Write) -> io::Result<()> {
-    if buffer.len() > 1 << 16 {
-        out.write_all(buffer)?;
-        buffer.clear();
-    }
-    Ok(())
+    )
 }
 
 /// The texture coordinates of vertices, if each has one alone.

@@ -152,13 +152,11 @@ fn point_caches_have_these_bytes() {
     let header = point_cache::mdd_header(2, &[0.0, 0.5]).unwrap();
     assert_eq!(header, b"\0\0\0\x02\0\0\0\x02\0\0\0\0\x3f\0\0\0");
     let points = [DVec3::new(1.0, -2.0, 0.5)];
-    let mut bytes = Vec::new();
-    point_cache::write_points(&points, &mut bytes, |p| p, f32::to_le_bytes).unwrap();
-    assert_eq!(bytes, b"\0\0\x80\x3f\0\0\0\xc0\0\0\0\x3f");
-    bytes.clear();
-    let up = |p| Up::Y.to_file(p);
-    point_cache::write_points(&points, &mut bytes, up, f32::to_be_bytes).unwrap();
-    assert_eq!(bytes, b"\x3f\x80\0\0\x3f\0\0\0\x40\0\0\0");
+    let bytes = point_cache::points(&points, f32::to_le_bytes);
+    assert_eq!(bytes.as_flattened(), b"\0\0\x80\x3f\0\0\0\xc0\0\0\0\x3f");
+    let up = points.map(|p| Up::Y.to_file(p));
+    let bytes = point_cache::points(&up, f32::to_be_bytes);
+    assert_eq!(bytes.as_flattened(), b"\x3f\x80\0\0\x3f\0\0\0\x40\0\0\0");
 }
 
 #[test]
@@ -194,7 +192,7 @@ fn a_cache_has_every_frame_of_every_cloth_and_lies_beside_its_mesh() {
         let header = point_cache::mdd_header(5, &[0.0, 0.5, 1.0, 1.25]).unwrap();
         assert_eq!(mdd[..24], header[..]);
         assert_eq!(mdd.len(), 24 + 4 * 5 * 12);
-        let mesh = read_mesh_file(&out.path().join(format!("{name}.obj")), &[]).unwrap();
+        let mesh = read_mesh_file(&out.path().join(format!("{name}.obj")), None, &[]).unwrap();
         assert_eq!((mesh.faces, mesh.texture), (flag().faces, flag().texture));
         assert_eq!(mesh.mesh.positions[4], DVec3::new(150.0, 10.0, -25.0));
     }
@@ -331,7 +329,7 @@ fn joined_vertices_come_apart_again() {
     };
     for ending in ["obj", "ply"] {
         let name = format!("a.000001.{ending}");
-        let again = read_mesh_file(&out.path().join(name), &[]).unwrap();
+        let again = read_mesh_file(&out.path().join(name), None, &[]).unwrap();
         assert_eq!(again.mesh.positions, file.of_file(&up(&file)), "{ending}");
         let texture = again.texture.unwrap();
         assert_eq!(
@@ -339,7 +337,7 @@ fn joined_vertices_come_apart_again() {
             file.texture.as_ref().unwrap().coordinates
         );
     }
-    let again = read_mesh_file(&out.path().join("flags.glb"), &[]).unwrap();
+    let again = read_mesh_file(&out.path().join("flags.glb"), None, &[]).unwrap();
     // The bodies are in it too, and cloth comes first.
     let of_cloth = &again.joined.as_ref().unwrap()[..6];
     let turned: Vec<DVec3> = of_cloth
@@ -355,7 +353,7 @@ fn one_frame_of_glb_is_chosen_by_its_step() {
     let mut options = ExportOptions::of(&[Format::Glb]);
     options.step = Some(2);
     let (out, _) = out_of(&root, &options).unwrap();
-    let again = read_mesh_file(&out.path().join("flags.glb"), &["a", "ball"]).unwrap();
+    let again = read_mesh_file(&out.path().join("flags.glb"), None, &["a", "ball"]).unwrap();
     assert_eq!(again.group_names, ["a", "stone", "ball"]);
     let fifth = DVec3::new(1.5, 0.25, f64::from(0.6_f32));
     let there = again.mesh.positions.iter().map(|&p| Up::Y.to_scene(p));
@@ -383,7 +381,7 @@ fn a_run_of_an_earlier_program_is_one_mesh_of_triangles_and_says_so() {
         "{:?}",
         exported.notes
     );
-    let mesh = read_mesh_file(&out.path().join("cloth.000001.obj"), &[]).unwrap();
+    let mesh = read_mesh_file(&out.path().join("cloth.000001.obj"), None, &[]).unwrap();
     assert_eq!(
         (mesh.mesh.positions.len(), mesh.faces.counts.len()),
         (10, 6)
@@ -474,7 +472,7 @@ fn read_back(name: &str, bytes: &[u8]) -> FileMesh {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(Path::new(name));
     fs::write(&path, bytes).unwrap();
-    read_mesh_file(&path, &[]).unwrap()
+    read_mesh_file(&path, None, &[]).unwrap()
 }
 
 proptest! {
@@ -502,7 +500,8 @@ proptest! {
         };
         let (mut obj, mut ply) = (Vec::new(), Vec::new());
         crate::mesh::write_obj_of_file("strip", &file, &positions, &mut obj).unwrap();
-        sequence::write_ply("strip", &file, &positions, &mut ply).unwrap();
+        let unchanging = sequence::Unchanging::of("strip", &file, Format::Ply).unwrap();
+        unchanging.write(&positions, &mut ply).unwrap();
         for again in [read_back("a.obj", &obj), read_back("a.ply", &ply)] {
             prop_assert_eq!(&again.mesh.positions, &positions);
             prop_assert_eq!(&again.faces, &file.faces);

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use glam::DVec3;
 use rayon::prelude::*;
 
-/// Vectors that one thread writes at a time.
-const CHUNK: usize = 4096;
+/// Vectors that one thread writes at a time: few enough for the memory of their text to be used
+/// again.
+const CHUNK: usize = 1024;
 
 /// Writes something for each item, in their order.
 pub(super) fn each<T: Sync>(
@@ -15,7 +16,7 @@ pub(super) fn each<T: Sync>(
     write: impl Fn(&T, &mut String, &mut zmij::Buffer) + Sync,
 ) -> io::Result<()> {
     // Some chunks at a time: what is not written yet is in memory.
-    for some in items.chunks(CHUNK * 64) {
+    for some in items.chunks(CHUNK * 256) {
         let texts: Vec<String> = some
             .par_chunks(CHUNK)
             .map(|chunk| {

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use glam::DVec3;
 
-use super::{Axes, Job, Recorded, RecordedCloth, reading, text};
+use super::{Job, Recorded, RecordedCloth, reading, text};
 use crate::mesh::FileMesh;
 use crate::output::OutputError;
 use crate::scene::Up;
@@ -39,8 +39,8 @@ pub(super) fn write(job: &Job<'_>) -> Result<(), OutputError> {
                         OutputError::Malformed { path, what }
                     })
                 };
-                samples(job, "point3f[] points", points, out)?;
-                extents(job, points, out)?;
+                let boxes = samples(job, "point3f[] points", points, out)?;
+                extents(job, &boxes, out)?;
             } else {
                 job.axes.all(&mut file.mesh.positions);
                 write!(out, "        point3f[] points = [")?;
@@ -122,10 +122,10 @@ fn write_cloth(
         out.write_all(b"]\n")?;
     }
     let points = |frame| job.run.positions(cloth, frame);
-    samples(job, "point3f[] points", points, out)?;
+    let boxes = samples(job, "point3f[] points", points, out)?;
     let velocities = |frame| job.run.velocities(cloth, frame);
     samples(job, "vector3f[] velocities", velocities, out)?;
-    extents(job, points, out)?;
+    extents(job, &boxes, out)?;
     out.write_all(b"    }\n")
 }
 
@@ -142,13 +142,14 @@ fn begin_mesh(name: &str, file: &FileMesh, out: &mut dyn Write) -> io::Result<()
     out.write_all(b"]\n")
 }
 
-/// Vectors of each frame.
+/// Writes vectors of each frame. The boxes around them.
 fn samples(
     job: &Job<'_>,
     attribute: &str,
     vectors: impl Fn(usize) -> Result<Vec<DVec3>, OutputError>,
     out: &mut dyn Write,
-) -> io::Result<()> {
+) -> io::Result<Vec<[DVec3; 2]>> {
+    let mut boxes = Vec::new();
     writeln!(out, "        {attribute}.timeSamples = {{")?;
     for (index, frame) in job.run.frames().iter().enumerate() {
         let mut vectors = reading(vectors(index))?;
@@ -156,28 +157,22 @@ fn samples(
         write!(out, "            {}: [", code(job.run, frame.time))?;
         list(&vectors, out)?;
         out.write_all(b"],\n")?;
+        boxes.push(bounds(&vectors));
     }
-    out.write_all(b"        }\n")
+    out.write_all(b"        }\n")?;
+    Ok(boxes)
 }
 
-/// The box around the points of each frame.
-fn extents(
-    job: &Job<'_>,
-    points: impl Fn(usize) -> Result<Vec<DVec3>, OutputError>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// Writes the box around the points of each frame.
+fn extents(job: &Job<'_>, boxes: &[[DVec3; 2]], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "        float3[] extent.timeSamples = {{")?;
-    for (index, frame) in job.run.frames().iter().enumerate() {
-        let [low, high] = bounds(&reading(points(index))?);
-        // Turning and scaling keep the box, but for which corner is lower.
-        let Axes { .. } = job.axes;
-        let (a, b) = (job.axes.of(low), job.axes.of(high));
+    for (&[low, high], frame) in boxes.iter().zip(job.run.frames()) {
+        let code = code(job.run, frame.time);
         writeln!(
             out,
-            "            {}: [{}, {}],",
-            code(job.run, frame.time),
-            Tuple(a.min(b)),
-            Tuple(a.max(b))
+            "            {code}: [{}, {}],",
+            Tuple(low),
+            Tuple(high)
         )?;
     }
     out.write_all(b"        }\n")

@@ -6,8 +6,8 @@ use glam::DVec3;
 use weft_io::Show as _;
 
 use super::{
-    FileMesh, MeshError, Texture, TriMesh, capsule, check_body, check_cloth, cuboid, grid,
-    icosphere, is_y_up_format, plane, read_mesh_file, rotation_matrix, shirt,
+    FileAxes, FileMesh, MeshError, Texture, TriMesh, capsule, check_body, check_cloth, cuboid,
+    grid, icosphere, plane, read_mesh_file, rotation_matrix, shirt,
 };
 use crate::scene::{
     Body, Cloth, ClothSource, Held, Placement, Shape, Surface, Units, Up, defaults,
@@ -45,15 +45,19 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
                 center,
                 rotation,
             } => FileMesh::of_triangles(shirt(*height, *vertices, *center, *rotation)?),
-            ClothSource::File { path, placement } => {
+            ClothSource::File {
+                path,
+                prim,
+                placement,
+            } => {
                 let groups = cloth.pins.iter().filter_map(|pin| match &pin.held {
                     Held::Group(name) => Some(name.as_str()),
-                    Held::Nearest(_) | Held::Box { .. } => None,
+                    Held::Nearest(_) | Held::Box { .. } | Held::Vertices(_) => None,
                 });
                 let mut groups: Vec<&str> = groups.collect();
                 groups.sort_unstable();
                 groups.dedup();
-                let file = read_placed(path, placement, &groups)?;
+                let file = read_placed(path, prim.as_deref(), placement, &groups)?;
                 check_cloth(&file.mesh).map_err(|error| in_file(path, error))?;
                 return Ok(file);
             }
@@ -65,26 +69,55 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
 }
 
 /// Reads a mesh, with groups of these names, and puts it where its scene says.
-fn read_placed(path: &Path, placement: &Placement, groups: &[&str]) -> Result<FileMesh, MeshError> {
-    let mut file = read_mesh_file(path, groups)?;
+fn read_placed(
+    path: &Path,
+    prim: Option<&str>,
+    placement: &Placement,
+    groups: &[&str],
+) -> Result<FileMesh, MeshError> {
+    let mut file = read_mesh_file(path, prim, groups)?;
     if let Some(across) = placement.mirror {
         file.mesh.mirror(across);
         file.turn_over();
     }
-    let up = up_of(path, placement);
+    let up = up_of(placement, file.axes);
     if up != Up::Z {
         let positions = file.mesh.positions.iter_mut();
         positions.for_each(|p| *p = up.to_scene(*p));
     }
-    let scale = placement.scale * placement.units.map_or(1.0, Units::metres);
+    let units = placement.units.map(Units::metres).or(file.axes.metres);
+    let scale = placement.scale * units.unwrap_or(1.0);
     (file.mesh).transform(scale, placement.rotation, placement.translation);
     Ok(file)
 }
 
 /// The axis of a file that points upwards.
-pub(crate) fn up_of(path: &Path, placement: &Placement) -> Up {
-    let of_format = if is_y_up_format(path) { Up::Y } else { Up::Z };
-    placement.up.unwrap_or(of_format)
+fn up_of(placement: &Placement, axes: FileAxes) -> Up {
+    placement.up.or(axes.up).unwrap_or(Up::Z)
+}
+
+/// Where a scene says other units or axes of a file than the file itself: what it does.
+pub(crate) fn disagreement(placement: &Placement, axes: FileAxes) -> Option<String> {
+    let mut told = Vec::new();
+    if let (Some(units), Some(metres)) = (placement.units, axes.metres) {
+        // Such as 0.01 that was kept in 32 bits.
+        if (units.metres() - metres).abs() > 1e-6 * metres {
+            told.push(format!(
+                "units = \"{}\", and its file says metersPerUnit = {metres}",
+                units.name()
+            ));
+        }
+    }
+    if let (Some(up), Some(of_file)) = (placement.up, axes.up)
+        && up != of_file
+    {
+        told.push(format!(
+            "up = \"{}\", and its file says that {} points upwards",
+            up.name(),
+            of_file.name()
+        ));
+    }
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// The texture coordinates of a grid of this many vertices: from 0 to 1 along both sides.
@@ -103,15 +136,16 @@ fn texture_of_grid(vertices: [usize; 2], grid: &FileMesh) -> Texture {
 /// part of it that is in its own plane.
 ///
 /// As `weave` says in the mesh's own axes, mirrored as it is, or along x of a grid, upwards in a
-/// shirt (from hem to shoulder, as garments are cut), along x of a mesh that was read.
-pub fn warp(cloth: &Cloth) -> DVec3 {
+/// shirt (from hem to shoulder, as garments are cut), along x of a mesh that was read. `axes` are
+/// those of its file.
+pub fn warp(cloth: &Cloth, axes: FileAxes) -> DVec3 {
     let (own, rotation, mirror, up) = match &cloth.source {
         ClothSource::Grid { rotation, .. } => (DVec3::X, rotation, None, Up::Z),
-        ClothSource::File { path, placement } => (
+        ClothSource::File { placement, .. } => (
             DVec3::X,
             &placement.rotation,
             placement.mirror,
-            up_of(path, placement),
+            up_of(placement, axes),
         ),
         ClothSource::Shirt { rotation, .. } => (DVec3::Z, rotation, None, Up::Z),
     };
@@ -131,6 +165,14 @@ pub fn warp(cloth: &Cloth) -> DVec3 {
 /// [`MeshError::Object`] naming the body, if it would have too many vertices, or if its file cannot
 /// be read or does not hold a closed body.
 pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
+    build_body_of_file(body).map(|file| file.mesh)
+}
+
+/// The surface of a body, as [`build_body`] has it, with what its file says beside it.
+///
+/// # Errors
+/// As [`build_body`].
+pub fn build_body_of_file(body: &Body) -> Result<FileMesh, MeshError> {
     let edge = |default: f64| match body.surface {
         Surface::Triangles { edge } => edge,
         Surface::Analytic => default,
@@ -170,14 +212,18 @@ pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
                 *radius,
                 edge(radius / defaults::EDGES_PER_RADIUS),
             )?,
-            Shape::Mesh { path, placement } => {
-                let mesh = read_placed(path, placement, &[])?.mesh;
-                check_body(&mesh, true).map_err(|error| in_file(path, error))?;
-                return Ok(mesh);
+            Shape::Mesh {
+                path,
+                prim,
+                placement,
+            } => {
+                let file = read_placed(path, prim.as_deref(), placement, &[])?;
+                check_body(&file.mesh, true).map_err(|error| in_file(path, error))?;
+                return Ok(file);
             }
         };
         check_body(&mesh, !matches!(body.shape, Shape::Plane { .. }))?;
-        Ok(mesh)
+        Ok(FileMesh::of_triangles(mesh))
     };
     build().map_err(|error| named("body", &body.name, error))
 }
@@ -328,6 +374,7 @@ mod tests {
     fn a_mirrored_cloth_has_its_warp_mirrored() {
         let source = |mirror| ClothSource::File {
             path: "x.obj".into(),
+            prim: None,
             placement: Placement {
                 mirror,
                 ..Placement::default()
@@ -338,9 +385,9 @@ mod tests {
         );
         let mut cloth = Scene::parse(&text, None, &[]).unwrap().cloths.remove(0);
         cloth.source = source(Some(crate::scene::Axis::X));
-        assert!(warp(&cloth).abs_diff_eq(DVec3::new(-0.6, 0.8, 0.0), 1e-15));
+        assert!(warp(&cloth, FileAxes::default()).abs_diff_eq(DVec3::new(-0.6, 0.8, 0.0), 1e-15));
         cloth.source = source(None);
-        assert!(warp(&cloth).abs_diff_eq(DVec3::new(0.6, 0.8, 0.0), 1e-15));
+        assert!(warp(&cloth, FileAxes::default()).abs_diff_eq(DVec3::new(0.6, 0.8, 0.0), 1e-15));
     }
 
     /// A garment in cm with y upwards comes to stand, in m, and so does its weave.
@@ -357,7 +404,9 @@ mod tests {
             let echo = Scene::parse(&scene.echo(), None, &[]).unwrap();
             assert_eq!(echo.cloths, scene.cloths);
             let cloth = &scene.cloths[0];
-            (build_cloth_of_file(cloth).unwrap(), warp(cloth))
+            let file = build_cloth_of_file(cloth).unwrap();
+            let weave = warp(cloth, file.axes);
+            (file, weave)
         };
         let (file, weave) = read("units = \"cm\"\nup = \"y\"");
         let known = [

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use glam::DVec3;
 
 use super::TriMesh;
+use crate::scene::Up;
 
 /// A mesh, and what its file says beside positions and triangles.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +26,17 @@ pub struct FileMesh {
     pub groups: Vec<Group>,
     /// The names of all groups of the file, each once.
     pub group_names: Vec<String>,
+    /// What it says of its units and axes.
+    pub axes: FileAxes,
+}
+
+/// What a file says of its units and axes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FileAxes {
+    /// The length of a unit in m.
+    pub metres: Option<f64>,
+    /// The axis that points upwards.
+    pub up: Option<Up>,
 }
 
 /// Faces of any number of corners, which are vertices of the file.

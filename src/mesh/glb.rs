@@ -1,12 +1,19 @@
-//! Reads glTF Binary (`.glb`): the triangles of all meshes of the scene, where its nodes put them.
+//! Reads glTF, binary (`.glb`) and as JSON with its data beside it or within (`.gltf`): the
+//! triangles of all meshes of the scene, where its nodes put them.
 //!
 //! The crate `gltf` reads and checks the JSON. The numbers are read here: the crate trusts the
 //! sizes that the file gives, and panics if they are not true. A file has one vertex for each
 //! texture coordinate and normal, so positions that are equal are joined: cloth would fall apart at
 //! the seams of its texture. By the format lengths are in m and y is upwards.
 //!
-//! Not here: `.gltf` with other files beside it, compressed and sparse data, morph targets, skins.
+//! Other files are read from the folder of the file that names them, and from folders in it.
+//!
+//! Not here: compressed and sparse data, morph targets, skins.
 
+use std::path::{Component, Path};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use glam::{DMat4, DVec3};
 use gltf::accessor::{DataType, Dimensions};
 use gltf::buffer::Source;
@@ -14,15 +21,45 @@ use gltf::mesh::Mode;
 use gltf::{Accessor, Document, Gltf, Node, Semantic};
 
 use super::file_mesh::{FileMesh, Texture, join_equal};
-use super::file_problem::{Problem, short};
+use super::file_problem::{BYTE_ORDER_MARK, Problem, short};
 use super::groups::{Groups, Kind};
-use super::looks::no_glb;
+use super::looks::{no_glb, no_gltf};
 use super::{MAX_TRIANGLES, MAX_VERTICES, TriMesh};
+use crate::scene::Up;
 
-/// Reads the meshes of a file, and the groups of these names: meshes, nodes, and attributes of
-/// vertices that begin with `_`, without that.
-pub(super) fn read_file(bytes: &[u8], wanted: &[&str]) -> Result<FileMesh, Problem> {
+/// Reads the meshes of a binary file, and the groups of these names: meshes, nodes, and attributes
+/// of vertices that begin with `_`, without that. `beside` reads the files that this one names.
+pub(super) fn read_file(
+    bytes: &[u8],
+    wanted: &[&str],
+    beside: &Beside<'_>,
+) -> Result<FileMesh, Problem> {
     let (json, binary) = chunks(bytes)?;
+    read_json(json, Some(binary), wanted, beside)
+}
+
+/// Reads the meshes of a file that is JSON, as [`read_file`] does.
+pub(super) fn read_text_file(
+    bytes: &[u8],
+    wanted: &[&str],
+    beside: &Beside<'_>,
+) -> Result<FileMesh, Problem> {
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    if text.trim_ascii_start().first() != Some(&b'{') {
+        return Err(no_gltf(bytes));
+    }
+    read_json(text, None, wanted, beside)
+}
+
+/// Reads a file beside the one that names it, of at most so many bytes.
+pub(super) type Beside<'a> = dyn Fn(&Path, u64) -> std::io::Result<Vec<u8>> + 'a;
+
+fn read_json(
+    json: &[u8],
+    binary: Option<Binary<'_>>,
+    wanted: &[&str],
+    beside: &Beside<'_>,
+) -> Result<FileMesh, Problem> {
     let invalid = |error: gltf::Error| {
         let message = format!("its JSON is no glTF that can be read: {error}");
         Problem::new(short(message.as_bytes()))
@@ -44,8 +81,20 @@ pub(super) fn read_file(bytes: &[u8], wanted: &[&str]) -> Result<FileMesh, Probl
         ));
     }
     let document = Document::from_json(document.into_json()).map_err(invalid)?;
+    let read = other_buffers(&document, beside)?;
+    let buffers = document
+        .buffers()
+        .zip(&read)
+        .map(|(buffer, read)| match read {
+            Some((name, bytes)) => Some(Binary {
+                bytes,
+                within: Within::File(name),
+            }),
+            // The first one of a binary file is within it.
+            None => binary.filter(|_| buffer.index() == 0),
+        });
     let mut reader = Reader {
-        binary,
+        buffers: buffers.collect(),
         positions: Vec::new(),
         corners: Vec::new(),
         coordinates: Vec::new(),
@@ -117,7 +166,7 @@ fn chunks(bytes: &[u8]) -> Result<(&[u8], Binary<'_>), Problem> {
         if kind == b"BIN\0" {
             let binary = Binary {
                 bytes: chunk,
-                first: at + 8,
+                within: Within::Here(at + 8),
             };
             return Ok((json, binary));
         }
@@ -125,21 +174,119 @@ fn chunks(bytes: &[u8]) -> Result<(&[u8], Binary<'_>), Problem> {
     }
     let none = Binary {
         bytes: &[],
-        first: bytes.len(),
+        within: Within::Here(bytes.len()),
     };
     Ok((json, none))
 }
 
-/// The binary chunk.
+/// Reads the buffers that are no chunk, with what messages call them.
+fn other_buffers(
+    document: &Document,
+    beside: &Beside<'_>,
+) -> Result<Vec<Option<(String, Vec<u8>)>>, Problem> {
+    let mut left = MOST_BESIDE;
+    let mut read = Vec::new();
+    for buffer in document.buffers() {
+        let Source::Uri(uri) = buffer.source() else {
+            read.push(None);
+            continue;
+        };
+        let refused = |why: &str| {
+            let uri = short(uri.as_bytes());
+            Problem::new(format!("its buffer {} is `{uri}`: {why}", buffer.index()))
+        };
+        let (name, bytes) = match uri.strip_prefix("data:") {
+            Some(data) => {
+                let Some((_, data)) = data.split_once(";base64,") else {
+                    return Err(refused("data must be in base64"));
+                };
+                let bytes = STANDARD.decode(data);
+                let bytes = bytes.map_err(|error| refused(&error.to_string()))?;
+                (format!("buffer {}", buffer.index()), bytes)
+            }
+            None => {
+                let path = decoded(uri)
+                    .filter(|path| is_within(Path::new(path)))
+                    .ok_or_else(|| {
+                        refused(
+                            "only files in the folder of the one that names them, or in folders there, are read; export it as one \
+                             file (.glb)",
+                        )
+                    })?;
+                let bytes = beside(Path::new(&path), left);
+                let bytes = bytes.map_err(|error| refused(&format!("cannot read it: {error}")))?;
+                (short(path.as_bytes()), bytes)
+            }
+        };
+        if bytes.len() < buffer.length() {
+            return Err(refused(&format!(
+                "it must have {} bytes, and has {}",
+                buffer.length(),
+                bytes.len()
+            )));
+        }
+        left = left.saturating_sub(bytes.len() as u64);
+        read.push(Some((name, bytes)));
+    }
+    Ok(read)
+}
+
+/// Text in which `%20` and the like are the bytes that they stand for.
+fn decoded(uri: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(uri.len());
+    let mut rest = uri.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        rest = behind;
+        bytes.push(if first == b'%' {
+            let digits;
+            (digits, rest) = rest.split_at_checked(2)?;
+            u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?
+        } else {
+            first
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Whether a path stays in the folder that it is told from.
+fn is_within(path: &Path) -> bool {
+    let mut parts = path.components();
+    // On every system, what others take for a root or a scheme.
+    let text = path.as_os_str().to_string_lossy();
+    !text.is_empty()
+        && !text.contains(['\\', ':', '\0'])
+        && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+/// Bytes that accessors lie in.
 #[derive(Clone, Copy)]
 struct Binary<'a> {
     bytes: &'a [u8],
-    /// Where it begins in the file.
-    first: usize,
+    within: Within<'a>,
+}
+
+/// Where such bytes are.
+#[derive(Clone, Copy)]
+enum Within<'a> {
+    /// In the file itself, from this byte on.
+    Here(usize),
+    /// In another file.
+    File(&'a str),
+}
+
+impl Binary<'_> {
+    /// A problem with a byte.
+    fn problem(self, at: usize, message: String) -> Problem {
+        match self.within {
+            Within::Here(first) => Problem::at_byte(first + at, message),
+            Within::File(name) => Problem::new(format!("{name}, byte {at}: {message}")),
+        }
+    }
 }
 
 struct Reader<'a> {
-    binary: Binary<'a>,
+    /// The buffers that there are.
+    buffers: Vec<Option<Binary<'a>>>,
     positions: Vec<DVec3>,
     corners: Vec<u32>,
     coordinates: Vec<[f64; 2]>,
@@ -300,7 +447,6 @@ impl Reader<'_> {
         what: &str,
         mut each: impl FnMut(&mut Self, [f64; N]),
     ) -> Result<(), Problem> {
-        let Binary { bytes, first } = self.binary;
         let bad = |message: &str| Problem::new(format!("{what}: {message}"));
         if accessor.sparse().is_some() {
             return Err(bad("sparse data are not read"));
@@ -313,9 +459,10 @@ impl Reader<'_> {
         let Some(view) = accessor.view() else {
             return Err(bad("it has no data"));
         };
-        if !matches!(view.buffer().source(), Source::Bin) {
-            return Err(bad("its data are in another file; export it as one file"));
-        }
+        let Some(&Some(buffer)) = self.buffers.get(view.buffer().index()) else {
+            return Err(bad("its buffer is not there"));
+        };
+        let bytes = buffer.bytes;
         let kind = accessor.data_type();
         let size = kind.size() * N;
         let stride = view.stride().unwrap_or(size).max(1);
@@ -332,7 +479,7 @@ impl Reader<'_> {
             inside(start, length).filter(|_| fits)
         });
         let Some(start) = start else {
-            return Err(bad("its data go on behind the end of the file"));
+            return Err(bad("its data go on behind the end of its file"));
         };
         for index in 0..accessor.count() {
             let at = start + index * stride;
@@ -342,7 +489,7 @@ impl Reader<'_> {
                 *value = number(kind, accessor.normalized(), &bytes[at..]);
                 if !value.is_finite() {
                     let message = format!("{what} {index} is {value}, no finite number");
-                    return Err(Problem::at_byte(first + at, message));
+                    return Err(buffer.problem(at, message));
                 }
             }
             each(self, values);
@@ -377,6 +524,7 @@ impl Reader<'_> {
         let doubled = file.mesh.positions.len() < joined.len();
         file.joined = doubled.then_some(joined);
         (file.groups, file.group_names) = (groups, group_names);
+        file.axes.up = Some(Up::Y);
         Ok(file)
     }
 }
@@ -404,6 +552,9 @@ fn number(kind: DataType, normalized: bool, bytes: &[u8]) -> f64 {
 /// Bytes before the first chunk.
 const HEADER: usize = 12;
 
+/// Bytes of other files, at most.
+const MOST_BESIDE: u64 = 2 << 30;
+
 /// Nodes above another one, at most.
 const DEEPEST: usize = 64;
 
@@ -413,6 +564,11 @@ const IN_GROUP: f64 = 0.5;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// There are no other files.
+    fn nothing(_: &Path, _: u64) -> std::io::Result<Vec<u8>> {
+        Err(std::io::ErrorKind::NotFound.into())
+    }
 
     /// A file of this JSON and binary chunk.
     fn glb(json: &str, binary: &[u8]) -> Vec<u8> {
@@ -479,7 +635,7 @@ mod tests {
 
     #[test]
     fn vertices_of_a_seam_are_joined_and_nodes_place_them() {
-        let file = read_file(&seam(), &["PIN", "flag"]).unwrap();
+        let file = read_file(&seam(), &["PIN", "flag"], &nothing).unwrap();
         assert_eq!(file.joined, Some(vec![0, 1, 2, 0, 2, 3]));
         let x = |x: f64, y: f64| DVec3::new(-x, y, 2.0);
         assert_eq!(
@@ -508,11 +664,128 @@ mod tests {
         bytes
     }
 
+    /// The seam as JSON whose buffer is at this place, and the buffer.
+    fn seam_as_text(uri: &str) -> (String, Vec<u8>) {
+        let seam = seam();
+        let (json, binary) = chunks(&seam).unwrap();
+        let buffer = format!("\"buffers\":[{{\"uri\":\"{uri}\",");
+        let json = String::from_utf8_lossy(json).replace("\"buffers\":[{", &buffer);
+        (json, binary.bytes.to_vec())
+    }
+
+    #[test]
+    fn buffers_are_read_from_the_folder_and_from_the_text_itself() {
+        let binary = read_file(&seam(), &["PIN", "flag"], &nothing).unwrap();
+        let (text, data) = seam_as_text("parts/sheet%20one.bin");
+        let beside = |path: &Path, most: u64| {
+            assert_eq!(
+                (path, most),
+                (Path::new("parts/sheet one.bin"), MOST_BESIDE)
+            );
+            Ok(data.clone())
+        };
+        let read = |text: &str| read_text_file(text.as_bytes(), &["PIN", "flag"], &beside);
+        assert_eq!(read(&text).unwrap(), binary);
+        let uri = format!(
+            "data:application/octet-stream;base64,{}",
+            STANDARD.encode(&data)
+        );
+        let within = seam_as_text(&uri).0;
+        assert_eq!(read(&format!("\u{feff}{within}")).unwrap(), binary);
+        // A buffer of a binary file may lie in another one, too.
+        let mixed = glb(&text, &[]);
+        assert_eq!(
+            read_file(&mixed, &["PIN", "flag"], &beside).unwrap(),
+            binary
+        );
+        let mut bad = data.clone();
+        bad[3] = 0x7f;
+        bad[2] = 0xff;
+        let beside = |_: &Path, _: u64| Ok(bad.clone());
+        let told = read_text_file(text.as_bytes(), &[], &beside).unwrap_err();
+        assert!(
+            told.message
+                .starts_with("parts/sheet one.bin, byte 0: a position 0 is NaN"),
+            "{}",
+            told.message
+        );
+    }
+
+    #[test]
+    fn buffers_elsewhere_and_of_too_few_bytes_are_refused() {
+        let told = |uri: &str| {
+            let text = seam_as_text(uri).0;
+            let beside = |_: &Path, _: u64| Ok(vec![0; 127]);
+            let problem = read_text_file(text.as_bytes(), &[], &beside).unwrap_err();
+            problem.message
+        };
+        for elsewhere in [
+            "../sheet.bin",
+            "a/../../sheet.bin",
+            "/etc/passwd",
+            "file:///etc/passwd",
+            "C:/a.bin",
+            "..%2fsheet.bin",
+            "%2e%2e/sheet.bin",
+            "a\\\\b.bin",
+            "http://x/y.bin",
+            "a%00.bin",
+            "%zz",
+            "",
+        ] {
+            let told = told(elsewhere);
+            assert!(
+                told.contains("only files in the folder"),
+                "{elsewhere}: {told}"
+            );
+        }
+        assert!(told("sheet.bin").contains("must have 128 bytes, and has 127"));
+        assert!(told("data:;base64,AAAA").contains("must have 128 bytes, and has 3"));
+        assert!(told("data:;base64,A*A").contains("its buffer 0 is"));
+        assert!(told("data:text/plain,abc").contains("in base64"));
+        let text = seam_as_text("none.bin").0;
+        let problem = read_text_file(text.as_bytes(), &[], &nothing).unwrap_err();
+        assert!(
+            problem.message.contains("`none.bin`: cannot read it: "),
+            "{}",
+            problem.message
+        );
+        let problem = read_text_file(&seam(), &[], &nothing).unwrap_err();
+        assert!(
+            problem.message.contains("call it .glb"),
+            "{}",
+            problem.message
+        );
+        // A buffer that no file has, and none that is within JSON.
+        let text = text.replace("\"uri\":\"none.bin\",", "");
+        let problem = read_text_file(text.as_bytes(), &[], &nothing).unwrap_err();
+        assert!(
+            problem.message.contains("its buffer is not there"),
+            "{}",
+            problem.message
+        );
+    }
+
+    #[test]
+    fn damaged_text_is_never_a_panic() {
+        let (_, data) = seam_as_text("a.bin");
+        let good = seam_as_text(&format!("data:;base64,{}", STANDARD.encode(data))).0;
+        let good = good.into_bytes();
+        for at in 0..good.len() {
+            for byte in [0, b'"', b'9', good[at] ^ 1] {
+                let mut bytes = good.clone();
+                bytes[at] = byte;
+                drop(read_text_file(&bytes, &["PIN"], &nothing));
+            }
+            drop(read_text_file(&good[..at], &[], &nothing));
+        }
+    }
+
     #[test]
     fn damage_is_told_and_never_a_panic() {
         let good = seam();
         let message = |bytes: &[u8]| {
-            let Problem { place, message } = read_file(bytes, &["PIN"]).unwrap_err();
+            let Problem { place, message } = read_file(bytes, &["PIN"], &nothing).unwrap_err();
             format!("{place:?} {message}")
         };
         assert!(message(b"").contains("it is empty"));
@@ -553,9 +826,9 @@ mod tests {
             for byte in [0, 0xff, good[at] ^ 1] {
                 let mut bytes = good.clone();
                 bytes[at] = byte;
-                drop(read_file(&bytes, &["PIN"]));
+                drop(read_file(&bytes, &["PIN"], &nothing));
             }
-            drop(read_file(&good[..at], &[]));
+            drop(read_file(&good[..at], &[], &nothing));
         }
     }
 }

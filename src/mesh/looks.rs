@@ -33,6 +33,18 @@ pub(super) fn no_glb(bytes: &[u8]) -> Problem {
     Problem::new(format!("it is no {kind}; {}", looks(bytes)))
 }
 
+/// What to say of a file that does not begin as glTF does.
+pub(super) fn no_gltf(bytes: &[u8]) -> Problem {
+    let kind = "glTF, which is JSON that begins with `{`";
+    Problem::new(format!("it is no {kind}; {}", looks(bytes)))
+}
+
+/// What to say of a file that is neither kind of USD.
+pub(super) fn no_usd(bytes: &[u8]) -> Problem {
+    let kind = "USD, which is text that begins with `#usda`, binary that begins with `PXR-USDC`, or a package";
+    Problem::new(format!("it is no {kind}; {}", looks(bytes)))
+}
+
 /// What there is instead.
 fn looks(bytes: &[u8]) -> String {
     let head = &bytes[..bytes.len().min(LOOKED_AT)];
@@ -43,6 +55,10 @@ fn looks(bytes: &[u8]) -> String {
         ", as PLY does: call it .ply"
     } else if head.starts_with(b"solid ") {
         ", as STL does: call it .stl"
+    } else if head.starts_with(b"glTF") {
+        ", as glTF Binary does: call it .glb"
+    } else if head.starts_with(b"#usda") {
+        ", as USD does: call it .usda"
     } else {
         ""
     };

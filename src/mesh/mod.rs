@@ -9,7 +9,8 @@
 //! | `shirt` | a garment: front and back, sewn together |
 //! | `solids` | closed surfaces: sphere, box, capsule |
 //! | `rotation` | angles to matrices and quaternions |
-//! | `read`, `obj`, `ply`, `ply_header`, `stl`, `glb`, `polygon` | files, which are not trusted |
+//! | `read`, `obj`, `ply`, `ply_header`, `stl`, `glb`, `usd` | files, which are not trusted |
+//! | `polygon` | their faces, cut into triangles |
 //! | `file_mesh`, `groups` | what files say beside positions and triangles |
 //! | `check` | what a cloth and what a body must be |
 //! | `pieces` | what hangs together in a mesh |
@@ -36,21 +37,22 @@ mod shirt;
 mod sizes;
 mod solids;
 mod stl;
+mod usd;
 
 use glam::DVec3;
 
-pub(crate) use build::up_of;
-pub use build::{build_body, build_cloth, build_cloth_of_file, warp};
+pub(crate) use build::disagreement;
+pub use build::{build_body, build_body_of_file, build_cloth, build_cloth_of_file, warp};
 pub use check::{check_body, check_cloth, check_spacing};
 pub use error::{Fault, FaultKind, FilePlace, MeshError};
-pub use file_mesh::{Faces, FileMesh, Group, Texture, join_equal};
+pub use file_mesh::{Faces, FileAxes, FileMesh, Group, Texture, join_equal};
 pub use grid::{grid, plane};
 pub use obj::{write_obj, write_obj_faces, write_obj_of_file};
 pub use pieces::Pieces;
-pub(crate) use read::joins_equal;
 pub use read::{
     READABLE_FORMATS, is_readable_format, is_y_up_format, read_mesh, read_mesh_file, remedy,
 };
+pub(crate) use read::{is_usd, joins_equal};
 pub(crate) use rotation::{orientation, rotation_matrix, turn};
 pub use shirt::shirt;
 pub use sizes::{Sizes, mass};

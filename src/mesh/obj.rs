@@ -4,7 +4,6 @@
 //! vertices on their borders come out twice; it drops and reorders vertices, and its errors have no
 //! lines. The tests use it to read back what is written here.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use glam::DVec3;
@@ -60,25 +59,61 @@ pub fn write_obj_faces(file: &FileMesh, out: &mut dyn Write) -> io::Result<()> {
         corners,
     }) = &file.texture
     {
-        for [u, v] in coordinates {
-            writeln!(out, "vt {u:?} {v:?}")?;
-        }
-        texture = Some(corners.iter());
-    }
-    let mut line = String::new();
-    for face in file.faces.iter() {
-        line.clear();
-        line.push('f');
-        for &vertex in face {
-            // Writing to a String cannot fail.
-            let _ = write!(line, " {}", u64::from(vertex) + 1);
-            if let Some(&corner) = texture.as_mut().and_then(Iterator::next) {
-                let _ = write!(line, "/{}", u64::from(corner) + 1);
+        let mut digits = zmij::Buffer::new();
+        let mut lines = Vec::with_capacity(WRITTEN + 64);
+        for uv in coordinates {
+            lines.extend_from_slice(b"vt");
+            for x in uv {
+                lines.push(b' ');
+                lines.extend_from_slice(digits.format(*x).as_bytes());
+            }
+            lines.push(b'\n');
+            if lines.len() > WRITTEN {
+                out.write_all(&lines)?;
+                lines.clear();
             }
         }
-        writeln!(out, "{line}")?;
+        out.write_all(&lines)?;
+        texture = Some(corners.iter());
     }
-    Ok(())
+    let mut lines = Vec::with_capacity(WRITTEN + 4096);
+    for face in file.faces.iter() {
+        lines.push(b'f');
+        for &vertex in face {
+            lines.push(b' ');
+            push_number(&mut lines, u64::from(vertex) + 1);
+            if let Some(&corner) = texture.as_mut().and_then(Iterator::next) {
+                lines.push(b'/');
+                push_number(&mut lines, u64::from(corner) + 1);
+            }
+        }
+        lines.push(b'\n');
+        if lines.len() > WRITTEN {
+            out.write_all(&lines)?;
+            lines.clear();
+        }
+    }
+    out.write_all(&lines)
+}
+
+/// Bytes of lines that are written at a time.
+const WRITTEN: usize = 1 << 16;
+
+/// Adds the digits of a number.
+fn push_number(text: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        #[expect(clippy::cast_possible_truncation, reason = "a digit")]
+        let digit = (number % 10) as u8;
+        digits[at] = b'0' + digit;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    text.extend_from_slice(&digits[at..]);
 }
 
 /// A face as it stands in the file.

@@ -5,7 +5,7 @@ use std::path::Path;
 use weft_io::read_regular;
 
 use super::file_problem::Problem;
-use super::{FileMesh, MeshError, TriMesh, glb, obj, ply, stl};
+use super::{FileMesh, MeshError, TriMesh, glb, obj, ply, stl, usd};
 
 /// Whether the name ends as that of a mesh that can be read.
 pub fn is_readable_format(path: &Path) -> bool {
@@ -13,20 +13,27 @@ pub fn is_readable_format(path: &Path) -> bool {
 }
 
 /// The endings of files that can be read, for messages.
-pub const READABLE_FORMATS: &str = ".obj, .ply, .stl, .glb";
+pub const READABLE_FORMATS: &str = ".obj, .ply, .stl, .glb, .gltf, .usd, .usda, .usdc, .usdz";
 
 /// Whether files of this name have y upwards and are in m, whichever program wrote them, as glTF
 /// says.
 #[must_use]
 pub fn is_y_up_format(path: &Path) -> bool {
-    matches!(format(path), Some(Format::Glb))
+    matches!(format(path), Some(Format::Glb | Format::Gltf))
+}
+
+/// Whether files of this name say what their units are and which axis points upwards, and have
+/// prims, one of which may be meant.
+#[must_use]
+pub(crate) fn is_usd(path: &Path) -> bool {
+    matches!(format(path), Some(Format::Usd))
 }
 
 /// Whether vertices of files of this name that are at one place become one, and their numbers are
 /// kept.
 #[must_use]
 pub(crate) fn joins_equal(path: &Path) -> bool {
-    matches!(format(path), Some(Format::Glb))
+    matches!(format(path), Some(Format::Glb | Format::Gltf))
 }
 
 /// Reads the triangles of a mesh from a file, by the ending of its name; see [`read_mesh_file`].
@@ -34,21 +41,25 @@ pub(crate) fn joins_equal(path: &Path) -> bool {
 /// # Errors
 /// As [`read_mesh_file`].
 pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
-    read_mesh_file(path, &[]).map(|file| file.mesh)
+    read_mesh_file(path, None, &[]).map(|file| file.mesh)
 }
 
-/// Reads a mesh from an OBJ, PLY, STL or GLB file, by the ending of its name, with the groups of
-/// these names that it has.
+/// Reads a mesh from an OBJ, PLY, STL, glTF or USD file, by the ending of its name, with the groups
+/// of these names that it has. Of USD, `prim` tells which part is meant, if not all.
 ///
 /// Faces with more than three corners are cut into triangles. Vertices keep the order of the file;
-/// those of STL, which has no indices, are joined if they are equal, and so are those of GLB, which
-/// has a vertex twice where texture coordinates differ. The mesh is not checked: see
+/// those of STL, which has no indices, are joined if they are equal, and so are those of glTF,
+/// which has a vertex twice where texture coordinates differ. The mesh is not checked: see
 /// [`super::check_cloth`] and [`super::check_body`].
 ///
 /// # Errors
 /// [`MeshError::Unreadable`], also of what is no regular file; [`MeshError::Format`] with the line
 /// or byte.
-pub fn read_mesh_file(path: &Path, groups: &[&str]) -> Result<FileMesh, MeshError> {
+pub fn read_mesh_file(
+    path: &Path,
+    prim: Option<&str>,
+    groups: &[&str],
+) -> Result<FileMesh, MeshError> {
     let unreadable = |reason| MeshError::Unreadable {
         path: path.to_owned(),
         reason,
@@ -65,11 +76,15 @@ pub fn read_mesh_file(path: &Path, groups: &[&str]) -> Result<FileMesh, MeshErro
         ))));
     };
     let bytes = read_regular(path, LARGEST_FILE).map_err(unreadable)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let beside = |name: &Path, most: u64| read_regular(&folder.join(name), most);
     match format {
         Format::Obj => obj::read_file(&bytes, groups),
         Format::Ply => ply::read_file(&bytes, groups),
         Format::Stl => stl::read(&bytes).map(FileMesh::of_triangles),
-        Format::Glb => glb::read_file(&bytes, groups),
+        Format::Glb => glb::read_file(&bytes, groups, &beside),
+        Format::Gltf => glb::read_text_file(&bytes, groups, &beside),
+        Format::Usd => usd::read_file(&bytes, groups, prim),
     }
     .map_err(malformed)
 }
@@ -80,6 +95,8 @@ enum Format {
     Ply,
     Stl,
     Glb,
+    Gltf,
+    Usd,
 }
 
 fn format(path: &Path) -> Option<Format> {
@@ -89,6 +106,11 @@ fn format(path: &Path) -> Option<Format> {
         ("ply", Format::Ply),
         ("stl", Format::Stl),
         ("glb", Format::Glb),
+        ("gltf", Format::Gltf),
+        ("usd", Format::Usd),
+        ("usda", Format::Usd),
+        ("usdc", Format::Usd),
+        ("usdz", Format::Usd),
     ]
     .into_iter()
     .find(|(known, _)| extension.eq_ignore_ascii_case(known))
@@ -103,10 +125,7 @@ pub fn remedy(path: &Path) -> &'static str {
         .and_then(|e| e.to_str())
         .unwrap_or_default();
     match extension.to_ascii_lowercase().as_str() {
-        "gltf" => "; export it as glTF Binary (.glb), which has everything in one file",
-        "usd" | "usda" | "usdc" | "usdz" | "abc" | "fbx" | "blend" | "zprj" => {
-            "; export it as OBJ where it was made"
-        }
+        "abc" | "fbx" | "blend" | "zprj" => "; export it as OBJ or USD where it was made",
         _ => "",
     }
 }
@@ -148,7 +167,8 @@ mod tests {
         let error = read_mesh(Path::new("a.fbx")).unwrap_err().to_string();
         assert_eq!(
             error,
-            "a.fbx: its name ends in none of .obj, .ply, .stl, .glb; export it as OBJ where it was made"
+            "a.fbx: its name ends in none of .obj, .ply, .stl, .glb, .gltf, .usd, .usda, .usdc, .usdz; export it as OBJ or USD where it \
+             was made"
         );
     }
 

@@ -130,7 +130,7 @@ impl FrameSeries {
 }
 
 /// The file of the cloth after so many steps.
-pub(super) fn cloth_file(step: u64) -> String {
+pub(crate) fn cloth_file(step: u64) -> String {
     format!("frames/cloth.{step:06}.vtp")
 }
 

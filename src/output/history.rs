@@ -33,7 +33,8 @@ macro_rules! history_row {
             /// The names of the columns in order.
             pub const COLUMNS: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            fn cells(&self) -> Vec<String> {
+            /// The columns of the row in order, as they stand in the file.
+            pub(super) fn cells(&self) -> Vec<String> {
                 vec![$(self.$name.cell()),*]
             }
         }

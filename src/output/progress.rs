@@ -1,4 +1,5 @@
-//! What the user sees while the steps go by: a bar on a terminal, plain lines otherwise.
+//! What the user sees while the steps go by: a bar on a terminal, plain lines otherwise; or lines of
+//! JSON, for scripts.
 //!
 //! A plain line is made of pairs, key and value, always the same ones in the same order, so that
 //! `awk '/^step / { print $4, $8 }'` plots the residual. The time that has passed is handed in;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::HistoryRow;
+use super::events::{Event, step_line};
 
 /// Shows how far the run is.
 pub struct Progress {
@@ -24,6 +26,7 @@ pub struct Progress {
 enum Sink {
     Bar(ProgressBar),
     Lines(Box<dyn Write + Send>),
+    Json(Box<dyn Write + Send>),
     Nothing,
 }
 
@@ -60,6 +63,17 @@ impl Progress {
             before: 0,
             every: every.max(1),
             sink: Sink::Lines(out),
+        }
+    }
+
+    /// A line of JSON on stdout for each step, and for all else that happens.
+    #[must_use]
+    pub fn json(total_steps: u64) -> Self {
+        Self {
+            total: total_steps,
+            before: 0,
+            every: 1,
+            sink: Sink::Json(Box::new(io::stdout())),
         }
     }
 
@@ -101,10 +115,14 @@ impl Progress {
                 Ok(())
             }
             Sink::Lines(out) if row.step.is_multiple_of(self.every) || row.step == self.total => {
-                let steps_left = self.total.saturating_sub(row.step) as f64;
-                let taken = row.step.saturating_sub(self.before).max(1) as f64;
-                let left = elapsed.as_secs_f64() / taken * steps_left;
+                let left = left(self.total, self.before, row.step, elapsed);
                 out.write_all(line(row, elapsed, left).as_bytes())?;
+                out.flush()
+            }
+            Sink::Json(out) => {
+                let left = left(self.total, self.before, row.step, elapsed);
+                let line = step_line(row, elapsed.as_secs_f64(), left);
+                out.write_all(line.as_bytes())?;
                 out.flush()
             }
             Sink::Lines(_) | Sink::Nothing => Ok(()),
@@ -112,13 +130,27 @@ impl Progress {
     }
 
     /// Tells at once, on stderr, what cannot wait for the end.
-    pub fn warn(&self, warning: &str) {
+    pub fn warn(&mut self, warning: &str) {
         let tell = || drop(writeln!(io::stderr(), "warning: {warning}"));
-        match &self.sink {
+        match &mut self.sink {
             Sink::Bar(bar) => bar.suspend(tell),
             // There is nobody else to tell.
             Sink::Lines(_) => tell(),
+            Sink::Json(_) => self.happened(&Event::Warning {
+                message: warning.to_owned(),
+            }),
             Sink::Nothing => {}
+        }
+    }
+
+    /// Tells a script what has happened beside steps; people see it where it is.
+    pub fn happened(&mut self, event: &Event) {
+        if let Sink::Json(out) = &mut self.sink {
+            // Nobody need watch for the run to go on.
+            drop(
+                out.write_all(event.line().as_bytes())
+                    .and_then(|()| out.flush()),
+            );
         }
     }
 
@@ -135,6 +167,7 @@ impl fmt::Debug for Progress {
         let sink = match &self.sink {
             Sink::Bar(_) => "bar",
             Sink::Lines(_) => "lines",
+            Sink::Json(_) => "json",
             Sink::Nothing => "nothing",
         };
         f.debug_struct("Progress")
@@ -143,6 +176,13 @@ impl fmt::Debug for Progress {
             .field("sink", &sink)
             .finish()
     }
+}
+
+/// The time in s that is left if steps go on as they did since the run began after `before` of them.
+fn left(total: u64, before: u64, step: u64, elapsed: Duration) -> f64 {
+    let steps_left = total.saturating_sub(step) as f64;
+    let taken = step.saturating_sub(before).max(1) as f64;
+    elapsed.as_secs_f64() / taken * steps_left
 }
 
 fn line(row: &HistoryRow, elapsed: Duration, left: f64) -> String {

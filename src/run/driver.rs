@@ -274,7 +274,7 @@ fn rank_loop(
                 if error.is_of_length() {
                     let whole = simulation.is_between_steps() && scene.output.checkpoints;
                     let kept = reports.write(comm, writer.as_mut()).and_then(|()| {
-                        keep_after_failure(&simulation, whole, writer.as_ref(), comm)
+                        keep_after_failure(&simulation, whole, writer.as_mut(), comm)
                     });
                     match kept {
                         // The first failure is reported, unless what was before cannot be kept.
@@ -366,7 +366,7 @@ fn decided(heard: &[Vec<u8>], is_last: bool) -> Result<Decision, CommError> {
 fn keep_after_failure(
     simulation: &Simulation<'_>,
     whole: bool,
-    writer: Option<&Writer<'_>>,
+    writer: Option<&mut Writer<'_>>,
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
     let state = if whole {

@@ -101,6 +101,8 @@ pub enum Show {
     Bar,
     /// Some plain lines.
     Lines,
+    /// A line of JSON for each thing that happens.
+    Json,
     /// Nothing.
     Nothing,
 }

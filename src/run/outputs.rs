@@ -11,7 +11,7 @@ use super::{RunError, RunOptions, RunSummary, Show, resume, uneven};
 use crate::export::{ExportOptions, Exported, Recorded, Target, export};
 use crate::mesh::joins_equal;
 use crate::output::{
-    Checkpoint, ClothRecord, FramesRecord, OutputError, RunDirectory, RunRecord, mesh_file,
+    Checkpoint, ClothRecord, Event, FramesRecord, OutputError, RunDirectory, RunRecord, mesh_file,
 };
 use crate::scene::{ClothSource, Format};
 use crate::step::World;
@@ -55,20 +55,31 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
     record.warnings.clone_from(&start.warnings);
     record.write(&start.directory)?;
     if options.progress != Show::Nothing {
+        // If nobody listens, there is nobody else to tell.
+        let is_json = options.progress == Show::Json;
+        let note = |message: String| {
+            if is_json {
+                Event::Note { message }.print();
+            } else {
+                drop(writeln!(io::stderr(), "note: {}", Printable(&message)));
+            }
+        };
         for warning in &start.warnings {
-            // If standard error is closed, there is nobody else to tell.
-            drop(writeln!(io::stderr(), "warning: {}", Printable(warning)));
+            if is_json {
+                let message = warning.clone();
+                Event::Warning { message }.print();
+            } else {
+                drop(writeln!(io::stderr(), "warning: {}", Printable(warning)));
+            }
         }
         let overshoot = match options.steps {
             None => world.scene().time.overshoot(),
             Some(_) => None,
         };
         for sizes in world.sizes() {
-            drop(writeln!(io::stderr(), "note: {sizes}"));
+            note(sizes.to_string());
         }
-        for note in uneven.into_iter().chain(overshoot) {
-            drop(writeln!(io::stderr(), "note: {}", Printable(&note)));
-        }
+        uneven.into_iter().chain(overshoot).for_each(note);
     }
     Ok((start, record))
 }

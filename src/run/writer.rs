@@ -14,9 +14,9 @@ use crate::collide::audit::Skin;
 use crate::mesh::{TriMesh, build_cloth_of_file};
 use crate::output::checkpoint::Header;
 use crate::output::{
-    AuditedFrame, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, Hashed, HistoryRow,
-    HistoryWriter, OutputError, Picture, PolyData, Progress, RunDirectory, Values, mesh_file,
-    state_hash,
+    AuditedFrame, Checkpoint, DataArray, Event, Frame, FrameAudit, FrameSeries, Hashed, HistoryRow,
+    HistoryWriter, OutputError, Picture, PolyData, Progress, RunDirectory, Values, cloth_file,
+    mesh_file, state_hash,
 };
 use crate::step::{Breach, Ledger, SavedState, Simulation, StepReport, World};
 
@@ -115,6 +115,7 @@ impl<'w> Writer<'w> {
             progress: match options.progress {
                 Show::Bar => Progress::new(steps, true),
                 Show::Lines => Progress::new(steps, false),
+                Show::Json => Progress::json(steps),
                 Show::Nothing => Progress::quiet(),
             }
             .after(step),
@@ -166,7 +167,7 @@ impl<'w> Writer<'w> {
     }
 
     /// Writes the state, for a later run to go on from.
-    pub(super) fn checkpoint(&self, state: SavedState) -> Result<(), OutputError> {
+    pub(super) fn checkpoint(&mut self, state: SavedState) -> Result<(), OutputError> {
         let scene = self.world.scene();
         let build = BuildIdentity::as_far_as_known();
         // What the checkpoint says of it is to be on the disk before.
@@ -191,7 +192,9 @@ impl<'w> Writer<'w> {
             squeezed: state.squeezed.clone(),
             kept: state.kept.clone(),
         };
+        let (step, time_s) = (header.step, header.time_s);
         Checkpoint { header, state }.write(&self.directory)?;
+        (self.progress).happened(&Event::Checkpoint { step, time_s });
         Ok(())
     }
 
@@ -235,7 +238,14 @@ impl<'w> Writer<'w> {
             };
             audit.look(&self.directory, &frame)?;
         }
-        self.frames += usize::from(self.series.is_some());
+        if self.series.is_some() {
+            self.frames += 1;
+            self.progress.happened(&Event::Frame {
+                step: simulation.step(),
+                time_s: time,
+                file: cloth_file(simulation.step()),
+            });
+        }
         Ok(())
     }
 

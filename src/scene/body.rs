@@ -5,7 +5,7 @@ use glam::DVec3;
 use super::form::{Amount, Direction, OneOf, Text, Vector, words};
 use super::key::{Key, Nested, Value, note_missing, read_keys, write_lines};
 use super::motion;
-use super::objects::{Surroundings, file, motion_of, name};
+use super::objects::{Surroundings, file, motion_of, name, prim};
 use super::quantity::Dimension;
 use super::reader::{Range, Table};
 use super::{Axis, Body, Placement, Shape, Surface, Units, Up, defaults};
@@ -73,6 +73,7 @@ pub(super) struct BodyKeys {
     normal: DVec3,
     extent: f64,
     mesh: Option<String>,
+    prim: Option<String>,
     units: Option<Units>,
     up: Option<Up>,
     scale: f64,
@@ -100,6 +101,7 @@ impl Default for BodyKeys {
             normal: DVec3::Z,
             extent: defaults::PLANE_EXTENT,
             mesh: None,
+            prim: None,
             units: None,
             up: None,
             scale: 1.0,
@@ -246,10 +248,22 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
             get: |body| body.mesh.clone(),
             set: |body, mesh| body.mesh = Some(mesh),
         },
-        "A file `.obj`, `.ply`, `.stl` or `.glb`, relative to the scene's folder: [what is \
-         read](#mesh-files). The mesh must be [closed](#closed-bodies).",
+        "A file `.obj`, `.ply`, `.stl`, `.glb`, `.gltf`, `.usd`, `.usda`, `.usdc` or `.usdz`, relative to the \
+         scene's folder: [what is read](#mesh-files). The mesh must be [closed](#closed-bodies).",
     )
     .required("mesh = \"shirt.obj\"")
+    .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
+    Key::new(
+        "prim",
+        &Of {
+            form: Text,
+            get: |body| body.prim.clone(),
+            set: |body, prim| body.prim = Some(prim),
+        },
+        "The part of a USD file that is meant, by its path or name: the meshes of that prim and of \
+         those below it.",
+    )
+    .unset("all meshes")
     .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
     Key::new(
         "units",
@@ -260,7 +274,7 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
         },
         "The unit of the file's coordinates.",
     )
-    .unset("m")
+    .unset("m, of USD as the file says")
     .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
     Key::new(
         "up",
@@ -271,7 +285,7 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
         },
         "The axis of the file that points upwards; it becomes z.",
     )
-    .unset("z, of `.glb` y")
+    .unset("z, of glTF y, of USD as the file says")
     .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
     Key::new(
         "scale",
@@ -489,6 +503,7 @@ fn shape(
             let path = path.map(|mesh| file(table, "mesh", mesh, surroundings.folder));
             let shape = Shape::Mesh {
                 path: path.unwrap_or_default(),
+                prim: prim(table, said.mesh.as_deref(), said.prim.clone()),
                 placement: Placement {
                     units,
                     up,
@@ -572,8 +587,13 @@ impl From<&Body> for BodyKeys {
                 (said.from, said.to, said.radius) = (from, to, radius);
                 Kind::Capsule
             }
-            Shape::Mesh { path, placement } => {
+            Shape::Mesh {
+                path,
+                prim,
+                placement,
+            } => {
                 said.mesh = Some(path.to_string_lossy().into_owned());
+                said.prim.clone_from(prim);
                 (said.units, said.up) = (placement.units, placement.up);
                 (said.scale, said.mirror) = (placement.scale, placement.mirror);
                 said.rotation = placement.rotation;

@@ -10,7 +10,7 @@ use super::form::{
 use super::key::{Key, Nested, Value, note_missing, read_keys, write_inline, write_lines};
 use super::load::MOST_VERTICES;
 use super::material::{self, material};
-use super::objects::{Surroundings, Thickness, file, name};
+use super::objects::{Surroundings, Thickness, file, name, prim};
 use super::pin::{pin, write_pins};
 use super::quantity::Dimension;
 use super::reader::{Range, Table};
@@ -33,6 +33,7 @@ pub(super) struct ClothKeys {
     grid: Option<GridKeys>,
     shirt: Option<ShirtKeys>,
     mesh: Option<String>,
+    prim: Option<String>,
     units: Option<Units>,
     up: Option<Up>,
     scale: f64,
@@ -56,6 +57,7 @@ impl Default for ClothKeys {
             grid: None,
             shirt: None,
             mesh: None,
+            prim: None,
             units: None,
             up: None,
             scale: 1.0,
@@ -125,10 +127,22 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
             get: |cloth| cloth.mesh.clone(),
             set: |cloth, mesh| cloth.mesh = Some(mesh),
         },
-        "A file `.obj`, `.ply`, `.stl` or `.glb`, relative to the scene's folder: [what is \
-         read](#mesh-files).",
+        "A file `.obj`, `.ply`, `.stl`, `.glb`, `.gltf`, `.usd`, `.usda`, `.usdc` or `.usdz`, relative to the \
+         scene's folder: [what is read](#mesh-files).",
     )
     .unset("see `grid`"),
+    Key::new(
+        "prim",
+        &Of {
+            form: Text,
+            get: |cloth| cloth.prim.clone(),
+            set: |cloth, prim| cloth.prim = Some(prim),
+        },
+        "The part of a USD file that is meant, by its path or name: the meshes of that prim and of \
+         those below it.",
+    )
+    .unset("all meshes")
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
         "units",
         &Of {
@@ -138,7 +152,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
         },
         "The unit of the file's coordinates.",
     )
-    .unset("m")
+    .unset("m, of USD as the file says")
     .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
         "up",
@@ -149,7 +163,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
         },
         "The axis of the file that points upwards; it becomes z.",
     )
-    .unset("z, of `.glb` y")
+    .unset("z, of glTF y, of USD as the file says")
     .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
         "scale",
@@ -393,6 +407,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
                 Some(mesh) => file(table, "mesh", mesh, surroundings.folder),
                 None => PathBuf::new(),
             },
+            prim: prim(table, said.mesh.as_deref(), said.prim.clone()),
             placement: Placement {
                 units: said.units,
                 up: said.up,
@@ -549,9 +564,14 @@ impl From<&Cloth> for ClothKeys {
                 rotation,
                 ..said
             },
-            ClothSource::File { path, placement } => Self {
+            ClothSource::File {
+                path,
+                prim,
+                placement,
+            } => Self {
                 source: Some(Source::Mesh),
                 mesh: Some(path.to_string_lossy().into_owned()),
+                prim: prim.clone(),
                 units: placement.units,
                 up: placement.up,
                 scale: placement.scale,

@@ -65,6 +65,9 @@ pub(super) struct Count(pub(super) u64, pub(super) u64);
 /// Two whole numbers from the first to the second, or one that stands for both.
 pub(super) struct Counts(pub(super) u64, pub(super) u64);
 
+/// An array of whole numbers from the first to the second.
+pub(super) struct Numbers(pub(super) u64, pub(super) u64);
+
 /// `true` or `false`.
 pub(super) struct Flag;
 
@@ -292,6 +295,26 @@ impl Form for Counts {
 
     fn schema(&self) -> Json {
         one_or_two(&whole(self.0, self.1))
+    }
+}
+
+impl Form for Numbers {
+    type Value = Vec<u64>;
+
+    fn read(&self, table: &Table<'_>, key: &'static str) -> Option<Vec<u64>> {
+        table.counts(key, self.0, self.1)
+    }
+
+    fn write(&self, value: &Vec<u64>) -> Written {
+        plain(format!("{value:?}"))
+    }
+
+    fn describe(&self) -> String {
+        format!("an array of whole numbers {}", from_to(self.0, self.1))
+    }
+
+    fn schema(&self) -> Json {
+        json!({ "type": "array", "items": whole(self.0, self.1) })
     }
 }
 

@@ -15,6 +15,7 @@ use super::document::{Node, Origin};
 use super::error::nearest_file;
 use super::key::{Changes, Section as _, read_section};
 use super::objects::Surroundings;
+use super::pin::follow;
 use super::reader::{Problems, Table};
 use super::sections::{LONGEST_NAME, Root, keys_that_change, section, suits_name};
 use super::{Balance, ContactParameters, Location, Problem, Scene, SceneError, Time};
@@ -148,7 +149,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
         step: time.step,
         names: BTreeSet::new().into(),
     };
-    let cloths = root.tables("cloth", MOST_OBJECTS, |index, table| {
+    let mut cloths = root.tables("cloth", MOST_OBJECTS, |index, table| {
         cloth(table, index, &surroundings)
     });
     if cloths.is_empty() && !root.has("cloth") {
@@ -159,6 +160,12 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let bodies = root.tables("body", MOST_OBJECTS, |index, table| {
         body(table, index, &surroundings)
     });
+    let bodies: Vec<_> = bodies.into_iter().flatten().collect();
+    for cloth in &mut cloths {
+        if let Err(message) = follow(cloth, &bodies) {
+            root.note("cloth", message);
+        }
+    }
     let vertices: Vec<u64> = cloths.iter().map(generated_vertices).collect();
     let total: u64 = vertices.iter().sum();
     // One cloth that is too large alone has been told of.
@@ -176,7 +183,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
         gravity: above.gravity,
         air,
         cloths,
-        bodies: bodies.into_iter().flatten().collect(),
+        bodies,
         start,
         contact,
         solver,

@@ -201,6 +201,8 @@ pub enum ClothSource {
     File {
         /// The file; relative paths were resolved against the scene's folder.
         path: PathBuf,
+        /// The part of a USD file that is meant, if not all.
+        prim: Option<String>,
         /// How its coordinates become those of the scene.
         placement: Placement,
     },
@@ -453,6 +455,9 @@ pub struct Pin {
     pub velocity: DVec3,
     /// How they are taken along, if not with a velocity. At time 0 they are where the cloth starts.
     pub motion: Option<Motion>,
+    /// The name of the body that they follow, if they do: velocity and motion are then those of the
+    /// body.
+    pub follow: Option<String>,
 }
 
 impl Pin {
@@ -464,6 +469,7 @@ impl Pin {
             slide: Slide::Nowhere,
             velocity: DVec3::ZERO,
             motion: None,
+            follow: None,
         }
     }
 
@@ -475,7 +481,10 @@ impl Pin {
             (Some(own), Some(other)) => own.moves_as(other),
             _ => false,
         };
-        self.velocity == other.velocity && moves_alike && self.slide.free() == other.slide.free()
+        self.velocity == other.velocity
+            && moves_alike
+            && self.follow == other.follow
+            && self.slide.free() == other.slide.free()
     }
 
     /// Whether it stays where it was.
@@ -499,16 +508,19 @@ pub enum Held {
     },
     /// All vertices of a group of the cloth's file.
     Group(String),
+    /// The vertices of these numbers, from 0, as the cloth's file or its grid has them.
+    Vertices(Vec<u64>),
 }
 
 impl Held {
-    /// The middle of it, in m; not a number for a group, whose vertices the scene does not know.
+    /// The middle of it, in m; not a number for groups and numbers, of whose vertices the scene does not
+    /// know where they are.
     #[must_use]
     pub fn middle(&self) -> DVec3 {
         match *self {
             Self::Nearest(point) => point,
             Self::Box { min, max } => min.midpoint(max),
-            Self::Group(_) => DVec3::NAN,
+            Self::Group(_) | Self::Vertices(_) => DVec3::NAN,
         }
     }
 }
@@ -641,6 +653,8 @@ pub enum Shape {
     Mesh {
         /// The file; relative paths were resolved against the scene's folder.
         path: PathBuf,
+        /// The part of a USD file that is meant, if not all.
+        prim: Option<String>,
         /// How its coordinates become those of the scene.
         placement: Placement,
     },

@@ -14,7 +14,7 @@ use super::motion::motion;
 use super::quantity::Short;
 use super::reader::Table;
 use super::sections::{LONGEST_NAME, suits_name};
-use crate::mesh::{READABLE_FORMATS, is_readable_format, remedy};
+use crate::mesh::{READABLE_FORMATS, is_readable_format, is_usd, remedy};
 
 /// What the reading of one object needs to know of the rest of the scene.
 #[derive(Debug)]
@@ -103,6 +103,17 @@ pub(super) fn file(
         table.note(key, message);
     }
     path
+}
+
+/// Notes if a part of a file is named whose format has none.
+pub(super) fn prim(table: &Table<'_>, mesh: Option<&str>, prim: Option<String>) -> Option<String> {
+    if prim.is_some() && !mesh.is_some_and(|mesh| is_usd(Path::new(mesh))) {
+        table.note(
+            "prim",
+            "only files of USD have prims (.usd, .usda, .usdc, .usdz)",
+        );
+    }
+    prim
 }
 
 /// Checks the name that was given to an object, or its default; no two objects have the same.

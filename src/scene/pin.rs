@@ -2,13 +2,16 @@
 
 use glam::DVec3;
 
-use super::form::{Direction, Text, Vector, Written, plain};
+use super::error::did_you_mean;
+use super::form::{Direction, Numbers, Text, Vector, Written, plain};
 use super::key::{Key, Nested, Value, read_keys, write_inline};
+use super::load::MOST_VERTICES;
 use super::motion;
+use super::nearest::nearest;
 use super::objects::motion_of;
-use super::quantity::Dimension;
+use super::quantity::{Dimension, Short};
 use super::reader::{Range, Table};
-use super::{Held, Keyframe, Motion, Pin, Slide};
+use super::{Body, Cloth, Held, Keyframe, Motion, Pin, Slide};
 
 /// What the keys of a pin say.
 #[derive(Clone, Debug, Default)]
@@ -17,10 +20,12 @@ pub(super) struct PinKeys {
     min: Option<DVec3>,
     max: Option<DVec3>,
     group: Option<String>,
+    vertices: Option<Vec<u64>>,
     rail: Option<DVec3>,
     plane: Option<DVec3>,
     velocity: Option<DVec3>,
     motion: Option<Motion>,
+    follow: Option<String>,
 }
 
 type Of<F> = Value<PinKeys, F>;
@@ -37,7 +42,7 @@ pub(super) const KEYS: &[Key<PinKeys>] = &[
             set: |pin, point| pin.nearest = Some(point),
         },
         "The vertex nearest to this point of the cloth as it starts is held. A pin has this, `min` \
-         and `max`, or `group`.",
+         and `max`, `group`, or `vertices`.",
     )
     .unset("none"),
     Key::new(
@@ -68,6 +73,17 @@ pub(super) const KEYS: &[Key<PinKeys>] = &[
             set: |pin, group| pin.group = Some(group),
         },
         "The name of a [group of vertices](#mesh-files) of the cloth's file. All of them are held.",
+    )
+    .unset("none"),
+    Key::new(
+        "vertices",
+        &Of {
+            form: Numbers(0, MOST_VERTICES - 1),
+            get: |pin| pin.vertices.clone(),
+            set: |pin, vertices| pin.vertices = Some(vertices),
+        },
+        "The numbers of vertices, from 0, in the order of the cloth's file, or of its grid: along x \
+         first. All of them are held.",
     )
     .unset("none"),
     Key::new(
@@ -116,7 +132,19 @@ pub(super) const KEYS: &[Key<PinKeys>] = &[
         },
         "How the pin moves and turns, instead of `velocity`: [its keys](#motion). The first keyframe \
          is where the cloth starts: it has neither `translation` nor rotation. `center` is the point, \
-         or the middle of the box, if it is not given; for a group that turns it must be.",
+         or the middle of the box, if it is not given; for a group and for `vertices` that turn it \
+         must be.",
+    )
+    .unset("none"),
+    Key::new(
+        "follow",
+        &Of {
+            form: Text,
+            get: |pin| pin.follow.clone(),
+            set: |pin, body| pin.follow = Some(body),
+        },
+        "The name of a body that takes the vertices along as it moves and turns, from where they \
+         start, instead of `velocity` and `motion`.",
     )
     .unset("none"),
 ];
@@ -141,11 +169,12 @@ pub(super) fn pin(table: &Table<'_>, step: f64, has_file: bool) -> Pin {
         }
     };
     let mut motion = motion_of(table, "pin", said.velocity, held.middle(), step);
-    if let (Held::Group(_), Some(motion)) = (&held, &mut motion)
+    if let (Held::Group(_) | Held::Vertices(_), Some(motion)) = (&held, &mut motion)
         && motion.center.is_nan()
     {
         if motion.turns() {
-            let message = "wants a `center`: nothing else says about which point a group turns";
+            let message =
+                "wants a `center`: nothing else says about which point these vertices turn";
             table.note("motion", message);
         }
         motion.center = DVec3::ZERO;
@@ -158,27 +187,61 @@ pub(super) fn pin(table: &Table<'_>, step: f64, has_file: bool) -> Pin {
              rotation nor turn",
         );
     }
+    if said.follow.is_some() && (said.velocity.is_some() || motion.is_some()) {
+        table.note(
+            "follow",
+            "a pin has one of `velocity`, `motion` and `follow`; a body that it follows has its own",
+        );
+    }
     Pin {
         held,
         slide,
         velocity: said.velocity.unwrap_or(DVec3::ZERO),
         motion,
+        follow: said.follow,
     }
 }
 
+/// Gives pins that follow bodies the motion of these. An error is a sentence about a pin that
+/// follows none.
+pub(super) fn follow(cloth: &mut Cloth, bodies: &[Body]) -> Result<(), String> {
+    for (index, pin) in cloth.pins.iter_mut().enumerate() {
+        let Some(name) = &pin.follow else {
+            continue;
+        };
+        let Some(body) = bodies.iter().find(|body| body.name == *name) else {
+            let hint = did_you_mean(nearest(name, bodies.iter().map(|body| body.name.as_str())));
+            return Err(format!(
+                "pin {index} of cloth `{}` has follow = \"{}\", and no body has that name{hint}",
+                cloth.name,
+                Short(name)
+            ));
+        };
+        pin.velocity = body.velocity;
+        pin.motion.clone_from(&body.motion);
+    }
+    Ok(())
+}
+
 fn held(table: &Table<'_>, said: &PinKeys) -> Held {
-    match (said.nearest, said.min, said.max, &said.group) {
-        (Some(nearest), None, None, None) => Held::Nearest(nearest),
-        (None, None, None, Some(group)) => Held::Group(group.clone()),
-        (None, Some(min), Some(max), None) => {
+    match (
+        said.nearest,
+        said.min,
+        said.max,
+        &said.group,
+        &said.vertices,
+    ) {
+        (Some(nearest), None, None, None, None) => Held::Nearest(nearest),
+        (None, None, None, Some(group), None) => Held::Group(group.clone()),
+        (None, None, None, None, Some(vertices)) => Held::Vertices(vertices.clone()),
+        (None, Some(min), Some(max), None, None) => {
             if min.cmpgt(max).any() {
                 table.note("min", "must not be greater than `max` along any axis");
             }
             Held::Box { min, max }
         }
         _ => {
-            let message =
-                "wants one of `nearest = [x, y, z]`, both `min` and `max`, and `group = \"NAME\"`";
+            let message = "wants one of `nearest = [x, y, z]`, both `min` and `max`, `group = \"NAME\"`, and `vertices = [0, 1]`";
             table.note("", message);
             Held::Nearest(DVec3::NAN)
         }
@@ -206,26 +269,28 @@ pub(super) fn write_pins(pins: &[Pin]) -> Option<Written> {
 
 impl From<&Pin> for PinKeys {
     fn from(pin: &Pin) -> Self {
-        let (nearest, min, max, group) = match &pin.held {
-            Held::Nearest(point) => (Some(*point), None, None, None),
-            Held::Box { min, max } => (None, Some(*min), Some(*max), None),
-            Held::Group(name) => (None, None, None, Some(name.clone())),
-        };
+        let mut said = Self::default();
+        match &pin.held {
+            Held::Nearest(point) => said.nearest = Some(*point),
+            Held::Box { min, max } => (said.min, said.max) = (Some(*min), Some(*max)),
+            Held::Group(name) => said.group = Some(name.clone()),
+            Held::Vertices(vertices) => said.vertices = Some(vertices.clone()),
+        }
         let (rail, plane) = match pin.slide {
             Slide::Nowhere => (None, None),
             Slide::Rail(direction) => (Some(direction), None),
             Slide::Plane(normal) => (None, Some(normal)),
         };
-        let moves = pin.motion.is_none() && pin.velocity != DVec3::ZERO;
+        // What a body gives it is said of the body.
+        let own = pin.follow.is_none();
+        let moves = own && pin.motion.is_none() && pin.velocity != DVec3::ZERO;
         Self {
-            nearest,
-            min,
-            max,
-            group,
             rail,
             plane,
             velocity: moves.then_some(pin.velocity),
-            motion: pin.motion.clone(),
+            motion: pin.motion.clone().filter(|_| own),
+            follow: pin.follow.clone(),
+            ..said
         }
     }
 }

@@ -338,6 +338,22 @@ impl<'a> Table<'a> {
         Some([first, second].map(|node| self.count_of(node, &path, least, most)))
     }
 
+    /// An array of whole numbers, or `None` if absent.
+    pub(super) fn counts(&self, key: &'static str, least: u64, most: u64) -> Option<Vec<u64>> {
+        let entry = self.entry(key)?;
+        let path = self.key(key);
+        let Value::Array(nodes) = &entry.node.value else {
+            self.note(key, wants("an array of whole numbers", &entry.node.value));
+            return None;
+        };
+        let numbers = nodes.iter();
+        Some(
+            numbers
+                .map(|node| self.count_of(node, &path, least, most))
+                .collect(),
+        )
+    }
+
     /// A boolean, or `None` if absent.
     pub(super) fn boolean(&self, key: &'static str) -> Option<bool> {
         let entry = self.entry(key)?;

@@ -836,7 +836,7 @@ fn bad_scenes_are_refused_with_these_words() {
         &cloth("pins = [{ nearest = [0, 0, 0], min = [0, 0, 0] }]"),
         &[],
         &format!(
-            "{ok}:4: cloth.pins: wants one of `nearest = [x, y, z]`, both `min` and `max`, and `group = \"NAME\"`"
+            "{ok}:4: cloth.pins: wants one of `nearest = [x, y, z]`, both `min` and `max`, `group = \"NAME\"`, and `vertices = [0, 1]`"
         ),
     );
     for (keys, message) in [
@@ -847,6 +847,10 @@ fn bad_scenes_are_refused_with_these_words() {
         (
             "rail = [0, 0, 0]",
             "rail: has no direction; it wants a vector such as [1, 0, 0]",
+        ),
+        (
+            "velocity = [1, 0, 0], follow = \"arm\"",
+            "follow: a pin has one of `velocity`, `motion` and `follow`; a body that it follows has its own",
         ),
         (
             "velocity = [1, 0, 0], motion = { keyframes = [{ time = 0 }] }",
@@ -1076,9 +1080,29 @@ fn missing_and_unreadable_files_are_named() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.ends_with(":2: cloth.mesh: `shirt.fbx` is none of the files .obj, .ply, .stl, .glb; export it as OBJ where it was made"),
+        error.ends_with(
+            ":2: cloth.mesh: `shirt.fbx` is none of the files .obj, .ply, .stl, .glb, .gltf, .usd, .usda, .usdc, .usdz; export it as \
+             OBJ or USD where it was made"
+        ),
         "{error}"
     );
+    // Only USD has prims, and they are echoed.
+    let prim = |mesh: &str| {
+        let text = cloth(mesh).replacen("mesh =", "prim = \"/root/Dress\"\nmesh =", 1);
+        Scene::parse(&text, Some(&path), &[])
+    };
+    let error = prim("shirt.obj").unwrap_err().to_string();
+    assert!(
+        error.contains("cloth.prim: only files of USD have prims"),
+        "{error}"
+    );
+    std::fs::write(at("shirt.usdc"), "").unwrap();
+    let scene = prim("shirt.usdc").unwrap();
+    let ClothSource::File { prim, .. } = &scene.cloths[0].source else {
+        panic!("a file")
+    };
+    assert_eq!(prim.as_deref(), Some("/root/Dress"));
+    assert_echoes(&scene);
 
     let scene = Scene::parse(&cloth("shirt.obj"), Some(&path), &[]).unwrap();
     let ClothSource::File { path: mesh, .. } = &scene.cloths[0].source else {
@@ -1223,4 +1247,32 @@ proptest! {
         scene.balance.seed = seed;
         assert_echoes(&scene);
     }
+}
+
+#[test]
+fn pins_hold_vertices_by_number_and_follow_bodies() {
+    let text = |body: &str| {
+        format!(
+            "[[cloth]]\nname = \"flag\"\ngrid = {{ size = 1, vertices = 9 }}\npins = [{{ vertices = [0, 8, 80], follow = \"{body}\" }}]\n\
+             material = {{ density = 1, stretch = 1000, bending = 1e-5 }}\n[[body]]\nname = \"arm\"\nshape = \"sphere\"\n\
+             center = [0, 0, 3]\nradius = 0.1\nmotion = {{ keyframes = [{{ time = 0 }}, {{ time = 1, translation = [1, 0, 0] }}] }}"
+        )
+    };
+    let scene = parse(&text("arm")).unwrap();
+    let pin = &scene.cloths[0].pins[0];
+    assert_eq!(pin.held, Held::Vertices(vec![0, 8, 80]));
+    assert_eq!(pin.motion, scene.bodies[0].motion);
+    assert_echoes(&scene);
+    assert!(
+        scene.echo().contains("follow = \"arm\""),
+        "{}",
+        scene.echo()
+    );
+    let error = parse(&text("amr")).unwrap_err().to_string();
+    assert!(
+        error.contains(
+            "pin 0 of cloth `flag` has follow = \"amr\", and no body has that name; did you mean `arm`?"
+        ),
+        "{error}"
+    );
 }

@@ -215,3 +215,120 @@ fn a_new_scene_runs_as_it_is_and_nothing_is_written_over() {
     assert_eq!(place.fails("new third.toml --cloth empty.obj").0, 3);
     assert!(!place.path("third.toml").exists());
 }
+
+/// The lines that a command prints, as JSON.
+fn events(said: &[u8]) -> Vec<Value> {
+    assert!(said.is_ascii());
+    let lines = std::str::from_utf8(said).unwrap().lines();
+    let read =
+        lines.map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")));
+    read.collect()
+}
+
+/// The events of one kind.
+fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events
+        .iter()
+        .filter(|event| event["event"] == kind)
+        .collect()
+}
+
+#[test]
+fn a_run_is_told_line_by_line_as_json() {
+    let place = Place::new();
+    let plain = hash_of(&place.weft("run small.toml --ranks 2 --quiet --out plain"));
+    let output = place.weft("run small.toml --ranks 2 --out out --json");
+    let all = events(&output.stdout);
+    assert_eq!(all[0]["event"], "start");
+    assert_eq!(
+        (
+            &all[0]["schema"],
+            &all[0]["scene"],
+            &all[0]["steps"],
+            &all[0]["ranks"],
+            &all[0]["out"]
+        ),
+        (
+            &1.into(),
+            &"small".into(),
+            &40.into(),
+            &2.into(),
+            &"out".into()
+        )
+    );
+    let steps = of_kind(&all, "step");
+    let numbers: Vec<u64> = steps
+        .iter()
+        .map(|step| step["step"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, (1..=40).collect::<Vec<_>>());
+    // What a line says is what the history says.
+    let history = fs::read_to_string(place.path("out/history.csv")).unwrap();
+    let header: Vec<&str> = history.lines().next().unwrap().split(',').collect();
+    let last: Vec<&str> = history.lines().last().unwrap().split(',').collect();
+    for (name, cell) in header.iter().zip(last) {
+        let told = &steps[39][*name];
+        match cell.parse::<f64>() {
+            Ok(number) => assert_eq!(told.as_f64(), Some(number), "{name}"),
+            Err(_) if cell.is_empty() => assert!(told.is_null(), "{name}"),
+            Err(_) => assert_eq!(told, cell, "{name}"),
+        }
+    }
+    assert!(steps[39]["wall_s"].as_f64().unwrap() > 0.0);
+    assert_eq!(steps[39]["left_s"].as_f64(), Some(0.0));
+    let frames = of_kind(&all, "frame");
+    assert_eq!(frames.len(), 5);
+    for frame in frames {
+        let file = frame["file"].as_str().unwrap();
+        assert!(place.path("out").join(file).is_file(), "{file}");
+    }
+    assert!(!of_kind(&all, "note").is_empty());
+    let [summary] = of_kind(&all, "summary")[..] else {
+        panic!("no summary");
+    };
+    assert_eq!(Some(summary), all.last());
+    assert_eq!(summary["hash"], plain);
+    assert_eq!(
+        (&summary["steps"], &summary["stopped"]),
+        (&40.into(), &Value::Null)
+    );
+    assert_eq!(
+        (&summary["vertices"], &summary["frames"]),
+        (&144.into(), &5.into())
+    );
+}
+
+#[test]
+fn what_goes_wrong_in_a_run_is_told_as_json() {
+    let place = Place::new();
+    let (code, out, error) = refused(&place, "run small.toml --json --out o --set time.stepp=1");
+    assert_eq!((code, out, &error["error"]["code"]), (3, None, &3.into()));
+    assert!(
+        error["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("time.stepp")
+    );
+    let output = place
+        .command("run small.toml --json --out small.toml --ranks 1")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    let error: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(error["error"]["code"], 5);
+    assert_eq!(of_kind(&events(&output.stdout), "summary").len(), 0);
+    // A run that stops early says so, and goes on.
+    let all = events(
+        &place
+            .weft("run small.toml --ranks 1 --out out --json --steps 10")
+            .stdout,
+    );
+    assert_eq!(of_kind(&all, "summary")[0]["steps"], 10);
+    let all = events(
+        &place
+            .weft("run small.toml --ranks 1 --out out --json --resume")
+            .stdout,
+    );
+    assert_eq!(of_kind(&all, "summary")[0]["resumed_from"], 10);
+    assert_eq!(of_kind(&all, "step")[0]["step"], 11);
+}

@@ -272,6 +272,23 @@ impl Pose {
         self.unturned(x - self.offset)
     }
 
+    /// The way from another pose of the body to this one: it takes points from where they are there
+    /// to where they are here.
+    pub(crate) fn since(&self, start: &Self) -> Self {
+        let rotation = match (self.rotation, start.rotation) {
+            (own, None) => own,
+            (own, Some(start)) => Some(own.unwrap_or(DMat3::IDENTITY) * start.transpose()),
+        };
+        let turned = Self {
+            rotation,
+            offset: DVec3::ZERO,
+        };
+        Self {
+            rotation,
+            offset: self.offset - turned.apply(start.offset),
+        }
+    }
+
     /// A direction as the body sees it.
     pub(in crate::collide) fn unturned(&self, direction: DVec3) -> DVec3 {
         let along = |m: DMat3| {

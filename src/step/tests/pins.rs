@@ -279,3 +279,52 @@ fn pins_that_differ_must_not_hold_the_same_vertex() {
         );
     }
 }
+
+/// What follows a body keeps its place on it, wherever the body was at first, and whatever ranks do.
+#[test]
+fn what_follows_a_body_goes_where_the_body_takes_it() {
+    let keyframes = "{ time = 0, translation = [0, 0, 0.2], rotation = [0, \"30 deg\", 0] }, \
+                     { time = \"0.2 s\", translation = [0.3, 0.1, 0.3], rotation = [\"40 deg\", \"20 deg\", \"60 deg\"] }";
+    let body = format!(
+        "[[body]]\nname = \"arm\"\nshape = \"sphere\"\ncenter = [0, 0, 2]\nradius = 0.1\nmotion = {{ keyframes = [{keyframes}] }}"
+    );
+    let pins = "pins = [{ vertices = [0, 5, 143], follow = \"arm\" }]";
+    let scene = scene(TIME, pins, &body);
+    let world = world(&scene);
+    let end = run(&world, 40, |_| {});
+    let motion = BodyMotion::new(&scene.bodies[0]);
+    let (first, last) = (motion.at(0.0), motion.at(end.time()));
+    let start = world.original_order(world.model().rest());
+    let x = world.original_order(end.positions());
+    for vertex in [0, 5, 143] {
+        let known = last.apply(first.undo(start[vertex]));
+        assert!((known - start[vertex]).length() > 0.05);
+        let off = (x[vertex] - known).length();
+        assert!(off < 1e-12, "{vertex}: {off}");
+    }
+    // Others swing below them.
+    let swung = start.iter().zip(&x).map(|(a, b)| (*a - *b).length());
+    assert!(swung.fold(0.0, f64::max) > 0.1);
+    // A body at rest holds as a pin at rest does, to the bit.
+    let still = |pins: &str| {
+        let body = "[[body]]\nname = \"arm\"\nshape = \"sphere\"\ncenter = [0, 0, 2]\nradius = 0.1";
+        let scene = self::scene(TIME, pins, body);
+        run(&World::build(&scene).unwrap(), 20, |_| {})
+            .positions()
+            .to_vec()
+    };
+    assert_eq!(
+        still("pins = [{ vertices = [143], follow = \"arm\" }]"),
+        still("pins = [{ nearest = [0.15, 0.15, 0] }]")
+    );
+}
+
+#[test]
+fn vertices_that_are_not_there_are_named() {
+    let scene = scene(TIME, "pins = [{ vertices = [0, 144] }]", "");
+    let error = World::build(&scene).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "pin 0 of cloth `cloth0` holds vertex 144, and there are 144, counted from 0"
+    );
+}

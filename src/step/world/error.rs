@@ -56,6 +56,20 @@ pub enum WorldError {
         /// The names of the groups that the file has.
         there: Vec<String>,
     },
+    /// A pin names a vertex that is not there.
+    #[error(
+        "pin {pin} of cloth `{cloth}` holds vertex {vertex}, and there are {there}, counted from 0"
+    )]
+    NoVertex {
+        /// The cloth's name.
+        cloth: String,
+        /// The pin's place in the list, from 0.
+        pin: usize,
+        /// The number that was asked for.
+        vertex: u64,
+        /// Vertices of the cloth's file.
+        there: usize,
+    },
     /// A vertex cannot do what two pins want.
     #[error(
         "pins {pins:?} of cloth `{cloth}` both hold vertex {vertex}, and differ; move one of their boxes, or have both slide and move alike"
@@ -135,7 +149,7 @@ impl fmt::Display for Names<'_> {
         /// The most that are named.
         const NAMED: usize = 8;
         if self.0.is_empty() {
-            return f.write_str("no groups: `g` and `o` of OBJ, numbers of vertices of PLY, meshes and attributes of GLB are groups");
+            return f.write_str("no groups: `g` and `o` of OBJ, numbers of vertices of PLY, meshes and attributes of glTF, and prims and subsets of USD are groups");
         }
         f.write_str("these: ")?;
         for (index, name) in self.0.iter().take(NAMED).enumerate() {

@@ -35,9 +35,12 @@ use crate::collide::audit::{Audited, Crossing, Met, Skin, crossings};
 use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
-use crate::mesh::{TriMesh, build_body, build_cloth, build_cloth_of_file, check_body, warp};
+use crate::mesh::{
+    FileAxes, TriMesh, build_body_of_file, build_cloth, build_cloth_of_file, check_body,
+    disagreement, warp,
+};
 use crate::physics::ClothModel;
-use crate::scene::{Culling, Preconditioner, Scene, Surface};
+use crate::scene::{ClothSource, Culling, Placement, Preconditioner, Scene, Shape, Surface};
 use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
@@ -68,6 +71,8 @@ pub struct World {
     velocities: Vec<DVec3>,
     /// How many faces of four corners, and of more, the file of each cloth has.
     polygons: Vec<[usize; 2]>,
+    /// Where the scene says other units and axes than files do, in words.
+    axes: Vec<String>,
     start_crossings: Vec<Crossing>,
     kept_at_start: Kept,
 }
@@ -78,11 +83,19 @@ impl World {
     /// # Errors
     /// What is wrong with a mesh, a pin or the partition, by name.
     pub fn build(scene: &Scene) -> Result<Self, WorldError> {
-        let body_meshes: Vec<TriMesh> = scene
-            .bodies
-            .iter()
-            .map(build_body)
-            .collect::<Result<_, _>>()?;
+        let mut axes = Vec::new();
+        let mut note_axes = |what: &str, name: &str, placement: &Placement, said: FileAxes| {
+            let told = disagreement(placement, said);
+            axes.extend(told.map(|told| format!("{what} `{name}` has {told}; the scene prevails")));
+        };
+        let mut body_meshes = Vec::new();
+        for body in &scene.bodies {
+            let file = build_body_of_file(body)?;
+            if let Shape::Mesh { placement, .. } = &body.shape {
+                note_axes("body", &body.name, placement, file.axes);
+            }
+            body_meshes.push(file.mesh);
+        }
         let solids: Vec<Solid> = scene
             .bodies
             .iter()
@@ -109,10 +122,14 @@ impl World {
         for cloth in &scene.cloths {
             let file = build_cloth_of_file(cloth)?;
             polygons.push(file.faces.polygons());
+            if let ClothSource::File { placement, .. } = &cloth.source {
+                note_axes("cloth", &cloth.name, placement, file.axes);
+            }
+            let warp = warp(cloth, file.axes);
             let pin_of = pins_of_vertices(&file, cloth)?;
             let mesh = file.mesh;
             spans.push(widest_face(&mesh));
-            model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
+            model.add(&cloth.name, &mesh, &cloth.material, warp)?;
             if cloth.pressure != 0.0 {
                 check_body(&mesh, true).map_err(|source| WorldError::Pressure {
                     cloth: cloth.name.clone(),
@@ -237,6 +254,7 @@ impl World {
             surface,
             mass: model.masses().iter().sum(),
             polygons,
+            axes,
             model,
             tree,
         })

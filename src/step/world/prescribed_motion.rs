@@ -44,6 +44,8 @@ struct Kind {
     /// The directions that are free, before the pin turns.
     slide: Slide,
     motion: BodyMotion,
+    /// Where the body is at time 0 that it follows, if it follows one.
+    start: Option<Pose>,
 }
 
 /// The motion that a pin prescribes in a substep.
@@ -62,9 +64,13 @@ impl Pins {
     /// Takes the pins of all cloths, and the vertices that they hold, in any order.
     pub(crate) fn new<'p>(pins: impl Iterator<Item = &'p Pin>, mut pinned: Vec<Pinned>) -> Self {
         pinned.sort_unstable();
-        let kind = |pin: &Pin| Kind {
-            slide: pin.slide,
-            motion: BodyMotion::of(pin.velocity, pin.motion.as_ref()),
+        let kind = |pin: &Pin| {
+            let motion = BodyMotion::of(pin.velocity, pin.motion.as_ref());
+            Kind {
+                slide: pin.slide,
+                start: pin.follow.as_ref().map(|_| motion.at(0.0)),
+                motion,
+            }
         };
         Self {
             pinned,
@@ -95,7 +101,11 @@ impl Kind {
     }
 
     fn prescribe(&self, times: [f64; 2]) -> PrescribedMotion {
-        let poses = (!self.is_fixed()).then(|| times.map(|time| self.motion.at(time)));
+        let pose = |time: f64| {
+            let pose = self.motion.at(time);
+            self.start.map_or(pose, |start| pose.since(&start))
+        };
+        let poses = (!self.is_fixed()).then(|| times.map(pose));
         let turned = |[_, to]: [Pose; 2]| self.slide.turned(|d| to.turned(d));
         PrescribedMotion {
             free: poses.map_or(self.slide, turned).free(),

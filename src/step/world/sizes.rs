@@ -1,12 +1,13 @@
 //! How large the things of a scene are, a line each, and which of them are hardly meant to be so.
 
 use std::fmt;
+use std::path::Path;
 
 use glam::DVec3;
 
 use super::World;
-use crate::mesh::{Sizes, TriMesh, mass, up_of};
-use crate::scene::{ClothSource, Held, Placement, Shape, Surface, Up};
+use crate::mesh::{Sizes, TriMesh, is_usd, is_y_up_format, mass};
+use crate::scene::{ClothSource, Held, Placement, Shape, Surface};
 
 /// Cloth that is longer is likely to be in other units, in m.
 const LONG: f64 = 10.0;
@@ -127,7 +128,9 @@ impl World {
                 ClothSource::Shirt { .. } => {
                     "give shirt.height with the unit that is meant".to_owned()
                 }
-                ClothSource::File { placement, .. } => remedy(length, placement),
+                ClothSource::File {
+                    path, placement, ..
+                } => remedy(length, path, placement),
             };
             let name = &cloth.name;
             Some(format!(
@@ -141,7 +144,10 @@ impl World {
     pub(crate) fn odd_bodies(&self) -> Vec<String> {
         let bodies = self.scene().bodies.iter().zip(self.body_meshes());
         let told = bodies.filter_map(|(body, mesh)| {
-            let Shape::Mesh { placement, .. } = &body.shape else {
+            let Shape::Mesh {
+                path, placement, ..
+            } = &body.shape
+            else {
                 return None;
             };
             let length = Sizes::of(mesh).length();
@@ -149,7 +155,7 @@ impl World {
                 format!(
                     "body `{}` is {length:.3e} m long: {}, unless that is meant",
                     body.name,
-                    remedy(length, placement)
+                    remedy(length, path, placement)
                 )
             })
         });
@@ -167,16 +173,16 @@ impl World {
         let mut told = Vec::new();
         let mut look = |what: &str,
                         name: &str,
-                        file: Option<&Placement>,
-                        up: Up,
+                        path: &Path,
+                        placement: &Placement,
                         mesh: &TriMesh| {
             // What was placed by hand has been looked at.
-            let untouched = file.is_some_and(|placement| {
-                placement.up.is_none()
-                    && placement.rotation == DVec3::ZERO
-                    && placement.translation == DVec3::ZERO
-            });
-            if untouched && up == Up::Z && stands_along_y(mesh) {
+            let untouched = placement.up.is_none()
+                && placement.rotation == DVec3::ZERO
+                && placement.translation == DVec3::ZERO;
+            // Other formats know which axis points upwards.
+            let is_unsaid = !is_y_up_format(path) && !is_usd(path);
+            if untouched && is_unsaid && stands_along_y(mesh) {
                 told.push(format!(
                     "{what} `{name}` is longest along y, stands on y = 0 and goes through z = 0, as meshes do in whose files y points \
                      upwards (the default of Blender, CLO, Maya and Houdini), and gravity pulls along z: set up = \"y\", or up = \"z\" \
@@ -185,21 +191,20 @@ impl World {
             }
         };
         for (index, cloth) in scene.cloths.iter().enumerate() {
-            if let ClothSource::File { path, placement } = &cloth.source {
-                let up = up_of(path, placement);
-                look(
-                    "cloth",
-                    &cloth.name,
-                    Some(placement),
-                    up,
-                    &self.cloth_mesh(index),
-                );
+            if let ClothSource::File {
+                path, placement, ..
+            } = &cloth.source
+            {
+                let mesh = self.cloth_mesh(index);
+                look("cloth", &cloth.name, path, placement, &mesh);
             }
         }
         for (body, mesh) in scene.bodies.iter().zip(self.body_meshes()) {
-            if let Shape::Mesh { path, placement } = &body.shape {
-                let up = up_of(path, placement);
-                look("body", &body.name, Some(placement), up, mesh);
+            if let Shape::Mesh {
+                path, placement, ..
+            } = &body.shape
+            {
+                look("body", &body.name, path, placement, mesh);
             }
         }
         told
@@ -215,7 +220,7 @@ impl World {
                 .enumerate()
                 .filter_map(|(pin, of)| match of.held {
                     Held::Nearest(point) => Some((pin, point)),
-                    Held::Box { .. } | Held::Group(_) => None,
+                    Held::Box { .. } | Held::Group(_) | Held::Vertices(_) => None,
                 });
             let points: Vec<_> = points.collect();
             if points.is_empty() {
@@ -285,9 +290,12 @@ impl World {
 }
 
 /// What brings a mesh of a file, which now is so long in m, to the size that it is likely to have.
-fn remedy(length: f64, placement: &Placement) -> String {
+fn remedy(length: f64, path: &Path, placement: &Placement) -> String {
     if placement.units.is_some() || placement.scale != 1.0 {
         return "look at its units and scale, by which coordinates of its file become m".to_owned();
+    }
+    if is_usd(path) {
+        return "look at metersPerUnit of its file, or set units or scale".to_owned();
     }
     // What it would be in either, as CLO and Maya export by default.
     let likely = [("cm", 0.01 * length), ("mm", 0.001 * length)];
@@ -434,6 +442,52 @@ mod tests {
         );
         let at = folder.path().join("x.toml");
         World::build(&Scene::parse(&text, Some(&at), &[]).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn units_and_axes_of_usd_hold_unless_the_scene_says_others() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/formats/usd/garment.usdc"
+        );
+        let of = |keys: &str| {
+            let text = format!(
+                "contact = {{ certify = false, self_collision = false }}\n[[cloth]]\nmesh = \"{file}\"\n\
+                 prim = \"Dress\"\n{keys}\nmaterial = {{ density = 0.15, stretch = 1000, bending = 1e-5 }}\n"
+            );
+            World::build(&Scene::parse(&text, None, &[]).unwrap()).unwrap()
+        };
+        let bounds = |world: &World| world.cloth_mesh(0).bounds().unwrap();
+        let plain = of("");
+        // In the file x is 0.79 to 4.82, y 1.29 to 5.32, z 3 to 9.46.
+        let [low, high] = bounds(&plain);
+        assert!((low.x - 0.00792893219).abs() < 1e-9, "{low}");
+        assert!((high.y + 0.03).abs() < 1e-9, "{high}");
+        assert!((high.z - 0.05320681224).abs() < 1e-9, "{high}");
+        let told = |world: &World| world.warnings().join("\n");
+        assert!(
+            !told(&plain).contains("metersPerUnit = "),
+            "{}",
+            told(&plain)
+        );
+        let same = of("units = \"cm\"\nup = \"y\"");
+        assert_eq!(bounds(&same), [low, high]);
+        assert!(
+            !told(&same).contains("the scene prevails"),
+            "{}",
+            told(&same)
+        );
+        let other = of("units = \"m\"\nup = \"z\"");
+        let [_, high] = bounds(&other);
+        assert!((high.z - 9.464101615).abs() < 1e-8, "{high}");
+        assert!(
+            told(&other).contains(
+                "cloth `cloth0` has units = \"m\", and its file says metersPerUnit = 0.01; up = \"z\", and its file says \
+                 that y points upwards; the scene prevails"
+            ),
+            "{}",
+            told(&other)
+        );
     }
 
     #[test]
