@@ -3,9 +3,9 @@
 #
 #   contrib/deb.sh [FOLDER]      default target/packaging; prints the package's path
 #
-# Needs cargo-deb (cargo install --locked cargo-deb) and Debian's dpkg-dev. Takes target/release/weft,
-# and builds it where it is missing. The package depends on the C library of the machine that builds it, or a later
-# one, so build it on the oldest Debian that it is for.
+# Needs cargo-deb (cargo install --locked cargo-deb) and dpkg-dev. Takes target/release/weft
+# as it is, and builds it where it is missing. The package depends on the C library of the machine
+# that builds it, or a later one, so build it on the oldest Debian that it is for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
