@@ -9,7 +9,8 @@
 # managers and cargo were asked for without doing it. What they are asked for must be there all the
 # same: options, scenes, scripts, packages, features. A comment with "exit code N" behind a command
 # says how it ends. A block behind a line `<!-- not run: WHY -->` is left out. Python is run by
-# tests/python.sh; Rust must stand in a file of the project, line by line. Needs
+# tests/python.sh; Rust must stand in a file of the project, line by line, except that of
+# runtime/README.md, which `cargo test --doc` runs. Needs
 # target/release/weft, or WEFT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +20,7 @@ weft=$(realpath "${WEFT:-target/release/weft}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 pages=("$@")
-[ $# -gt 0 ] || pages=(README.md python/README.md runtime/README.md docs/src/*.md docs/src/*/*.md)
+[ $# -gt 0 ] || pages=(README.md python/README.md runtime/README.md runtime/PROTOCOL.md docs/src/*.md docs/src/*/*.md)
 
 # --- commands before the true ones ---
 
@@ -194,7 +195,8 @@ for page in "${pages[@]}"; do
         case $kind in
         sh) run_shell "$place" "$file" ;;
         toml) check_scene "$place" "$file" ;;
-        rust) find_rust "$place" "$file" ;;
+        # The programs of this page are tests of the crate's documentation.
+        rust) [ "$page" = runtime/README.md ] || find_rust "$place" "$file" ;;
         left) left=$((left + 1)); continue ;;
         *) continue ;;
         esac

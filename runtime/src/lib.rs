@@ -99,7 +99,8 @@
 //! * [`comm`]: ranks and messages; [`comm::virtual_time`]: networks, faults, determinism.
 //! * [`trace`]: what happened when, for subscribers of `tracing`, for people and for Perfetto.
 //! * [`scheduler`]: the decisions, a pure state machine which every driver runs. How ranks agree is
-//!   written up in the crate's `README.md`.
+//!   written up in the crate's `PROTOCOL.md`.
+//! * `README.md`: a guide from a first fork to a branch-and-bound search.
 //! * `examples/`: the shortest useful programs.
 
 mod block;
@@ -132,3 +133,8 @@ pub use registry::Registry;
 pub use scope::{Scope, ScopeError, ScopeReport, scope, scope_on};
 pub use task::{Failure, Step, Task, TaskError};
 pub use thread_provider::{ScopedThreads, ThreadProvider, WorkerThread};
+
+/// The guide, whose programs are compiled and run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Guide;

@@ -8,7 +8,7 @@ pub use super::block_protocol::BlockMessage;
 use crate::block::Bytes;
 use crate::comm::Rank;
 
-/// A message of the protocol; see the crate's README for who sends what when.
+/// A message of the protocol; see the crate's PROTOCOL.md for who sends what when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SchedulerMessage<T, R> {
     /// A thief asks for tasks: any, or those of one group and its descendants.

@@ -8,7 +8,7 @@
 //! The methods are of three kinds. *In*: [`Scheduler::fork`], [`Scheduler::finished`],
 //! [`Scheduler::produced`], [`Scheduler::receive`], [`Scheduler::idle`] and what the body does.
 //! *Out*: [`Scheduler::next_task`], [`Scheduler::next_result`], [`Scheduler::outgoing`]; poll them
-//! after every event. *Getters*: the rest. The protocol is written up in the crate's README.
+//! after every event. *Getters*: the rest. The protocol is written up in PROTOCOL.md.
 
 mod all_to_all;
 mod ancestry;

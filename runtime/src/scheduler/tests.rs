@@ -1,6 +1,6 @@
 //! The scheduler on a simulated network: any delivery order, a virtual clock, no threads.
 //!
-//! Each scenario of the README is a test of its name here.
+//! Each scenario of PROTOCOL.md is a test of its name here.
 
 mod exhaustive;
 mod random;
@@ -700,9 +700,9 @@ fn a_blocked_join_asks_others_than_its_thieves() {
 
 /// And the other way round.
 #[test]
-fn every_scenario_of_the_readme_is_a_test() {
-    let readme = include_str!("../../README.md");
-    let (_, rest) = readme.split_once("## Scenarios\n").unwrap();
+fn every_scenario_of_the_protocol_is_a_test() {
+    let protocol = include_str!("../../PROTOCOL.md");
+    let (_, rest) = protocol.split_once("## Scenarios\n").unwrap();
     let scenarios = rest.split("\n## ").next().unwrap();
     let bullets = scenarios.lines().filter(|text| text.starts_with("* "));
     let heads = bullets.filter_map(|text| text.split_once(':'));
@@ -723,6 +723,6 @@ fn every_scenario_of_the_readme_is_a_test() {
             tests.insert(name.split_once('(').unwrap().0);
         }
     }
-    tests.remove("every_scenario_of_the_readme_is_a_test");
+    tests.remove("every_scenario_of_the_protocol_is_a_test");
     assert_eq!(named, tests);
 }
