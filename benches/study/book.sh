@@ -248,8 +248,8 @@ stage_pictures() {
     done
 }
 
-# Figure 14 of Selle et al. 2009, in the processor's time, which virtual ranks measure; a step has as many substeps as cloth is
-# certified after.
+# Figure 14 of Selle et al. 2009, in the processor's time, which virtual ranks measure; a step has
+# as many substeps as cloth is certified after.
 stage_outer() {
     local lacking k step name runs=() keys
     lacking=$(lacks cargo)

@@ -816,10 +816,10 @@ impl Substeps {
 /// scenes give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sides {
-    /// Those that look as if they were on the wrong one are on it if they have crossed an odd
-    /// number of times since the step began.
+    /// A pair that looks as if it were on the wrong side is on it if its features have crossed an
+    /// odd number of times since the step began.
     Parity,
-    /// Those that look as if they were on the wrong one are on it [Selle et al. 2009, §5].
+    /// A pair that looks as if it were on the wrong side is on it [Selle et al. 2009, §5].
     Paper,
     /// They do not: each is taken to be where it belongs.
     None,

@@ -227,8 +227,8 @@ impl<'w> Simulation<'w> {
         kept
     }
 
-    /// How often a step is halved by now, and how many parts of it went well since, where the number
-    /// of substeps adapts; the same on every rank.
+    /// How often a step is halved by now, and how many parts of it went well since, where the
+    /// number of substeps adapts; the same on every rank.
     #[must_use]
     pub fn adapted(&self) -> Option<[u32; 2]> {
         let controller = &self.substep.controller;

@@ -9,9 +9,9 @@
 //!
 //! Where pairs are found once for many substeps (`contact.pipeline = "2009"`), what is halved and
 //! doubled here is the time between two searches, a *part*, with as many substeps at any length. If
-//! their number adapts, their length stays instead: a part of half the length has half as many, down
-//! to one. Then a part that went well is also followed by shorter ones where certification had much
-//! to do in it ([`SubstepController::shorten`]); nothing is taken back for that.
+//! their number adapts, their length stays instead: a part of half the length has half as many,
+//! down to one. Then a part that went well is also followed by shorter ones where certification had
+//! much to do in it ([`SubstepController::shorten`]); nothing is taken back for that.
 //!
 //! Whether a substep failed is decided from numbers that all ranks share, and lengths are
 //! `time.step` over a power of two: ranks stay together to the bit.

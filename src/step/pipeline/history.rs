@@ -1,10 +1,10 @@
-//! What is kept of the pairs of features of cloth that a search has found, for the substeps that
-//! follow: 32 bytes of each.
+//! The history of the pairs of features of cloth that a search has found, for the substeps that
+//! follow: 32 bytes a pair.
 //!
 //! A pair knows the side on which its features were in the checked state, and how far apart they
 //! were. In each substep the pairs are looked at that may be near by now, for how far their
-//! vertices have gone and will go; the others are left out unseen (they are *pruned*). What may come
-//! within its distance by the end of the substep pushes.
+//! vertices have gone and will go; the others are left out unseen (they are *pruned*). A pair that
+//! may come within its distance by the end of the substep pushes.
 
 use std::ops::Range;
 

@@ -148,7 +148,7 @@ fn sheets_that_clash_do_not_cross() {
     }
 }
 
-/// What is certified more often has fewer substeps in a part, and the same in a step.
+/// Cloth that is certified more often has fewer substeps in a part, and as many in a step.
 #[test]
 fn the_number_of_substeps_adapts() {
     let text = sheets(0.016, 0.1, 60.0, "substeps = \"adaptive\"", "");
@@ -301,7 +301,7 @@ fn what_is_on_the_wrong_side_comes_back() {
     }
 }
 
-/// What is too near moves apart, and no velocity comes of it.
+/// Layers that are too near move apart, and no velocity comes of it.
 #[test]
 fn pushing_apart_changes_no_velocity() {
     for integrator in ["euler", "bdf2", "newmark", "central"] {
