@@ -863,7 +863,7 @@ fn bad_scenes_are_refused_with_these_words() {
         ),
         (
             "speed = 1",
-            "speed: unknown key; here can be `group`, `max`, `min`, `motion`, `nearest`, `plane`, `rail`, `velocity`",
+            "speed: unknown key; here can be `follow`, `group`, `max`, `min`, `motion`, `nearest`, `plane`, `rail`, `velocity`, `vertices`",
         ),
     ] {
         refused(
