@@ -56,7 +56,7 @@ run)
     without --until
     short --steps 2
     given+=(--set output.pictures=false)
-    has --quiet || given+=(--quiet)
+    has --quiet || has --json || given+=(--quiet)
     # Runs that blocks begin with may be there.
     if ! has --overwrite && [[ " ${given[*]} " != *" --resume"* ]]; then given+=(--overwrite); fi
     ;;
@@ -68,7 +68,7 @@ study)
     short --repeat 1
     # Launchers are not here.
     without --launch
-    has --quiet || given+=(--quiet)
+    has --quiet || has --json || given+=(--quiet)
     ;;
 # A server would not end.
 view) has --out || given+=(--out view.html) ;;

@@ -43,6 +43,17 @@ def test_forces_are_those_of_the_ledger(small):
     assert forces["bodies"][-1, 2] > 0
 
 
+def test_contact_forces_of_a_frame_add_up_to_the_ledger(small):
+    run = weftwork.Run(small / "out")
+    frame, forces = run.frames[-1], run.forces()
+    force = frame.of_vertices["contact_force"]
+    assert force.shape == frame.positions.shape
+    touched = np.linalg.norm(force, axis=1) > 0
+    assert touched.any() and not touched.all()
+    together = sum(forces[entry][-1] for entry in ("bodies", "contact", "cut"))
+    assert force.sum(axis=0) == pytest.approx(together, abs=1e-9)
+
+
 def test_a_trace_has_the_spans_of_all_ranks(small):
     trace = weftwork.Run(small / "out").trace()
     assert set(trace.rank) == {0, 1}
