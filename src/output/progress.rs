@@ -1,4 +1,4 @@
-//! What the user sees while the steps go by: a bar on a terminal, plain lines otherwise; or lines of
+//! The progress of a run as users see it: a bar on a terminal, plain lines otherwise; or lines of
 //! JSON, for scripts.
 //!
 //! A plain line is made of pairs, key and value, always the same ones in the same order, so that
@@ -178,7 +178,8 @@ impl fmt::Debug for Progress {
     }
 }
 
-/// The time in s that is left if steps go on as they did since the run began after `before` of them.
+/// The time in s that is left if steps go on as they did since the run began, which was after
+/// `before` of them.
 fn left(total: u64, before: u64, step: u64, elapsed: Duration) -> f64 {
     let steps_left = total.saturating_sub(step) as f64;
     let taken = step.saturating_sub(before).max(1) as f64;
