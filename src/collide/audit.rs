@@ -173,13 +173,20 @@ impl<'a> Skin<'a> {
     pub fn of_body(body: &'a BodySurface, pose: &Pose) -> Self {
         let moved = body.positions.iter().map(|&p| pose.apply(p));
         let x = Cow::Owned(moved.collect());
-        Self::with(Cow::Borrowed(&body.surface), Cow::Borrowed(&body.tree), x)
+        Self::with(Cow::Borrowed(&*body.surface), Cow::Borrowed(&*body.tree), x)
+    }
+
+    /// A body with its vertices at `x` (m), with the tree that it has for contacts.
+    #[must_use]
+    pub fn of_body_then(body: &'a BodySurface, x: Vec<DVec3>) -> Self {
+        let (surface, tree) = (Cow::Borrowed(&*body.surface), Cow::Borrowed(&*body.tree));
+        Self::with(surface, tree, Cow::Owned(x))
     }
 
     /// A copy of it with its vertices at `x` (m).
     #[must_use]
     pub fn of_body_at(body: &'a BodySurface, x: &'a [DVec3]) -> Self {
-        let (surface, tree) = (Cow::Borrowed(&body.surface), Cow::Borrowed(&body.tree));
+        let (surface, tree) = (Cow::Borrowed(&*body.surface), Cow::Borrowed(&*body.tree));
         Self::with(surface, tree, Cow::Borrowed(x))
     }
 

@@ -60,6 +60,7 @@ fn run(cloths: &[(&str, FileMesh, bool)], times: &[f64], knows_cloths: bool) -> 
         formula: None,
         velocity,
         motion: None,
+        deforms: false,
     };
     record.bodies = Some(vec![body("stone", DVec3::ZERO), body("ball", DVec3::X)]);
     let mut frames = FramesRecord {

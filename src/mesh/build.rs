@@ -69,26 +69,33 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
 }
 
 /// Reads a mesh, with groups of these names, and puts it where its scene says.
-fn read_placed(
+pub(super) fn read_placed(
     path: &Path,
     prim: Option<&str>,
     placement: &Placement,
     groups: &[&str],
 ) -> Result<FileMesh, MeshError> {
     let mut file = read_mesh_file(path, prim, groups)?;
-    if let Some(across) = placement.mirror {
-        file.mesh.mirror(across);
+    place(&mut file.mesh, placement, file.axes);
+    if placement.mirror.is_some() {
         file.turn_over();
     }
-    let up = up_of(placement, file.axes);
+    Ok(file)
+}
+
+/// Puts a mesh where its scene says; `axes` are those of its file.
+pub(super) fn place(mesh: &mut TriMesh, placement: &Placement, axes: FileAxes) {
+    if let Some(across) = placement.mirror {
+        mesh.mirror(across);
+    }
+    let up = up_of(placement, axes);
     if up != Up::Z {
-        let positions = file.mesh.positions.iter_mut();
+        let positions = mesh.positions.iter_mut();
         positions.for_each(|p| *p = up.to_scene(*p));
     }
-    let units = placement.units.map(Units::metres).or(file.axes.metres);
+    let units = placement.units.map(Units::metres).or(axes.metres);
     let scale = placement.scale * units.unwrap_or(1.0);
-    (file.mesh).transform(scale, placement.rotation, placement.translation);
-    Ok(file)
+    mesh.transform(scale, placement.rotation, placement.translation);
 }
 
 /// The axis of a file that points upwards.

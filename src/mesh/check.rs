@@ -278,7 +278,7 @@ const DIGITS: usize = 6;
 const MOST_DIGITS: usize = 18;
 
 /// Largest coordinate in m.
-const LARGEST: f64 = 1e12;
+pub(super) const LARGEST: f64 = 1e12;
 
 /// Height over longest side at which a triangle counts as a line.
 const FLATTEST: f64 = 1e-8;

@@ -15,6 +15,7 @@
 //! | `check` | what a cloth and what a body must be |
 //! | `pieces` | what hangs together in a mesh |
 //! | `sizes` | how large it is |
+//! | `samples` | meshes that deform: sequences of files, point caches |
 //! | `build` | scene objects to meshes |
 
 mod build;
@@ -33,6 +34,7 @@ mod ply_header;
 mod polygon;
 mod read;
 mod rotation;
+mod samples;
 mod shirt;
 mod sizes;
 mod solids;
@@ -54,6 +56,7 @@ pub use read::{
 };
 pub(crate) use read::{is_usd, joins_equal};
 pub(crate) use rotation::{orientation, rotation_matrix, turn};
+pub use samples::{MOST_SAMPLES, NoSequence, Samples, files_of};
 pub use shirt::shirt;
 pub use sizes::{Sizes, mass};
 pub use solids::{capsule, cuboid, icosphere};

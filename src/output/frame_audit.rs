@@ -598,6 +598,7 @@ mod tests {
             formula,
             velocity,
             motion: None,
+            deforms: false,
         };
         let ball = Analytic::Sphere {
             center: DVec3::new(0.0, 0.0, 1.0),

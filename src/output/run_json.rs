@@ -199,6 +199,9 @@ pub struct BodyRecord {
     pub velocity: DVec3,
     /// Where it goes, if it does not keep its velocity.
     pub motion: Option<Motion>,
+    /// Whether it deforms besides.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deforms: bool,
 }
 
 impl BodyRecord {
@@ -214,13 +217,14 @@ impl BodyRecord {
             formula,
             velocity: body.velocity,
             motion: body.motion.clone(),
+            deforms: body.deformation.is_some(),
         }
     }
 
     /// Whether it stays where it is placed: its triangles are written once.
     #[must_use]
     pub fn is_still(&self) -> bool {
-        self.velocity == DVec3::ZERO && self.motion.is_none()
+        self.velocity == DVec3::ZERO && self.motion.is_none() && !self.deforms
     }
 
     /// How it moves.

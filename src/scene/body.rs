@@ -1,14 +1,17 @@
 //! The keys of a `[[body]]`.
 
+use std::path::PathBuf;
+
 use glam::DVec3;
 
 use super::form::{Amount, Direction, OneOf, Text, Vector, words};
 use super::key::{Key, Nested, Value, note_missing, read_keys, write_lines};
 use super::motion;
-use super::objects::{Surroundings, file, motion_of, name, prim};
+use super::objects::{Surroundings, file, file_that_is_there, motion_of, name, prim};
 use super::quantity::Dimension;
 use super::reader::{Range, Table};
-use super::{Axis, Body, Placement, Shape, Surface, Units, Up, defaults};
+use super::{Axis, Body, Deformation, Placement, Sequence, Shape, Surface, Units, Up, defaults};
+use crate::mesh::files_of;
 
 /// The shapes of bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +76,8 @@ pub(super) struct BodyKeys {
     normal: DVec3,
     extent: f64,
     mesh: Option<String>,
+    sequence: Option<String>,
+    rate: Option<f64>,
     prim: Option<String>,
     units: Option<Units>,
     up: Option<Up>,
@@ -101,6 +106,8 @@ impl Default for BodyKeys {
             normal: DVec3::Z,
             extent: defaults::PLANE_EXTENT,
             mesh: None,
+            sequence: None,
+            rate: None,
             prim: None,
             units: None,
             up: None,
@@ -251,7 +258,31 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
         "A file `.obj`, `.ply`, `.stl`, `.glb`, `.gltf`, `.usd`, `.usda`, `.usdc` or `.usdz`, relative to the \
          scene's folder: [what is read](#mesh-files). The mesh must be [closed](#closed-bodies).",
     )
-    .required("mesh = \"shirt.obj\"")
+    .unset("that of the first file of `sequence`; without one it is needed")
+    .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
+    Key::new(
+        "sequence",
+        &Of {
+            form: Text,
+            get: |body| body.sequence.clone(),
+            set: |body, sequence| body.sequence = Some(sequence),
+        },
+        "What the mesh [deforms](#bodies-that-deform) by: numbered files `.obj` or `.ply` with a `*` for \
+         the number, as `\"body.*.obj\"`, or a point cache `.pc2` or `.mdd` of the mesh.",
+    )
+    .unset("it keeps its shape")
+    .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
+    Key::new(
+        "rate",
+        &Of {
+            form: Amount(Dimension::RATE, Range::Positive),
+            get: |body| body.rate,
+            set: |body, rate| body.rate = Some(rate),
+        },
+        "How many files of the sequence, or frames of a `.pc2`, there are in a second. An `.mdd` says \
+         when its samples are.",
+    )
+    .unset("none; a sequence of files and a `.pc2` need it")
     .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
     Key::new(
         "prim",
@@ -412,7 +443,12 @@ pub(super) fn body(
         return None;
     };
     note_missing(table, KEYS, &said);
-    let (shape, edge) = shape(kind, &said, table, surroundings);
+    let deformation = deformation(kind, &said, table, surroundings);
+    let first = deformation.as_ref().and_then(|it| match &it.sequence {
+        Sequence::Files { files, .. } => files.first().cloned(),
+        Sequence::Cache(_) => None,
+    });
+    let (shape, edge) = shape(kind, &said, first, table, surroundings);
     let motion = motion_of(
         table,
         "body",
@@ -428,6 +464,60 @@ pub(super) fn body(
         friction: said.friction,
         velocity: said.velocity.unwrap_or(DVec3::ZERO),
         motion,
+        deformation,
+    })
+}
+
+/// How a mesh deforms, if it does.
+fn deformation(
+    kind: Kind,
+    said: &BodyKeys,
+    table: &Table<'_>,
+    surroundings: &Surroundings<'_>,
+) -> Option<Deformation> {
+    if kind != Kind::Mesh {
+        return None;
+    }
+    let Some(text) = &said.sequence else {
+        if said.rate.is_some() {
+            table.note("rate", "is of a `sequence`, and the body has none");
+        }
+        return None;
+    };
+    let path = surroundings
+        .folder
+        .map_or_else(|| text.into(), |folder| folder.join(text));
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let ending = ending.unwrap_or_default().to_ascii_lowercase();
+    let sequence = match &ending[..] {
+        "obj" | "ply" => {
+            let files = files_of(&path).unwrap_or_else(|error| {
+                table.note("sequence", error.0);
+                Vec::new()
+            });
+            Sequence::Files {
+                pattern: path,
+                files,
+            }
+        }
+        "pc2" | "mdd" => {
+            file_that_is_there(table, "sequence", &path);
+            Sequence::Cache(path)
+        }
+        _ => {
+            let message = "wants numbered files .obj or .ply, such as \"body.*.obj\", or a point cache .pc2 or .mdd";
+            table.note("sequence", message);
+            return None;
+        }
+    };
+    match (said.rate, &ending[..]) {
+        (None, "mdd") | (Some(_), "obj" | "ply" | "pc2") => {}
+        (Some(_), _) => table.note("rate", "an .mdd says when its samples are; leave it out"),
+        (None, _) => table.note_missing("rate", "rate = 25"),
+    }
+    Some(Deformation {
+        sequence,
+        rate: said.rate,
     })
 }
 
@@ -441,10 +531,12 @@ fn middle(shape: &Shape) -> DVec3 {
     }
 }
 
-/// The shape and the default length of its triangles' edges.
+/// The shape and the default length of its triangles' edges. `first` is the first file of a
+/// sequence.
 fn shape(
     kind: Kind,
     said: &BodyKeys,
+    first: Option<PathBuf>,
     table: &Table<'_>,
     surroundings: &Surroundings<'_>,
 ) -> (Shape, f64) {
@@ -501,6 +593,14 @@ fn shape(
         Kind::Mesh => {
             let path = said.mesh.as_ref();
             let path = path.map(|mesh| file(table, "mesh", mesh, surroundings.folder));
+            let is_pattern = said
+                .sequence
+                .as_ref()
+                .is_some_and(|text| text.contains('*'));
+            if path.is_none() && !is_pattern {
+                table.note_missing("mesh", "mesh = \"shirt.obj\"");
+            }
+            let path = path.or(first);
             let shape = Shape::Mesh {
                 path: path.unwrap_or_default(),
                 prim: prim(table, said.mesh.as_deref(), said.prim.clone()),
@@ -562,6 +662,10 @@ impl From<&Body> for BodyKeys {
             velocity: body.motion.is_none().then_some(body.velocity),
             ..Self::default()
         };
+        if let Some(Deformation { sequence, rate }) = &body.deformation {
+            said.sequence = Some(sequence.path().to_string_lossy().into_owned());
+            said.rate = *rate;
+        }
         let kind = match &body.shape {
             &Shape::Sphere { center, radius } => {
                 (said.center, said.radius) = (center, radius);

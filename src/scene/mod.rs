@@ -576,13 +576,49 @@ pub struct Body {
     pub velocity: DVec3,
     /// Where it goes, if it does not keep its velocity.
     pub motion: Option<Motion>,
+    /// How its mesh deforms, if it does.
+    pub deformation: Option<Deformation>,
 }
 
 impl Body {
-    /// Whether it stays where it was placed.
+    /// Whether it stays where it was placed, as it is.
     #[must_use]
     pub fn is_still(&self) -> bool {
-        self.velocity == DVec3::ZERO && self.motion.is_none()
+        self.velocity == DVec3::ZERO && self.motion.is_none() && self.deformation.is_none()
+    }
+}
+
+/// How the mesh of a body deforms: its vertices go straight from sample to sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deformation {
+    /// Where the samples are.
+    pub sequence: Sequence,
+    /// The samples, or frames of a cache, in a second; none for files that have times.
+    pub rate: Option<f64>,
+}
+
+/// The samples of a mesh that deforms.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sequence {
+    /// Mesh files that are numbered, one for each sample.
+    Files {
+        /// The path with a `*` for the number; it was resolved against the scene's folder.
+        pattern: PathBuf,
+        /// The files, in the order of their numbers.
+        files: Vec<PathBuf>,
+    },
+    /// A point cache, `.pc2` or `.mdd`; its path was resolved against the scene's folder.
+    Cache(PathBuf),
+}
+
+impl Sequence {
+    /// The path, as a scene says it.
+    #[must_use]
+    pub fn path(&self) -> &std::path::Path {
+        match self {
+            Self::Files { pattern, .. } => pattern,
+            Self::Cache(path) => path,
+        }
     }
 }
 

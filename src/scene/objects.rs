@@ -90,19 +90,26 @@ pub(super) fn file(
                 remedy(&path)
             ),
         );
-    } else if path.is_dir() {
+    } else {
+        file_that_is_there(table, key, &path);
+    }
+    path
+}
+
+/// Notes if a file that a key names cannot be opened.
+pub(super) fn file_that_is_there(table: &Table<'_>, key: &'static str, path: &Path) {
+    if path.is_dir() {
         table.note(key, format!("{} is a directory, not a file", path.shown()));
-    } else if let Err(error) = open_regular(&path) {
+    } else if let Err(error) = open_regular(path) {
         let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
         let message = if is_absent {
-            let hint = did_you_mean(nearest_file(&path).as_deref());
+            let hint = did_you_mean(nearest_file(path).as_deref());
             format!("no file at {}{hint}", path.shown())
         } else {
             format!("cannot read {}: {error}", path.shown())
         };
         table.note(key, message);
     }
-    path
 }
 
 /// Notes if a part of a file is named whose format has none.

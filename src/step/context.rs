@@ -56,7 +56,8 @@ impl<'a> Context<'a> {
     /// directions that are free.
     pub(crate) fn prescribed_velocity(self, pinned: &OwnPinned<'_>, x: DVec3) -> DVec3 {
         let start = self.world.model().rest()[pinned.vertex as usize];
-        pinned.motion.velocity(start, x, self.substep.dt)
+        let dt = self.substep.dt;
+        pinned.motion.velocity(pinned.vertex, start, x, dt)
     }
 
     /// The error of a triangle that has collapsed.

@@ -154,6 +154,18 @@ pub enum StepError {
         /// Vertices of the scene.
         vertices: usize,
     },
+    /// A body that deforms has lost a sample.
+    #[error(
+        "step {step}: body `{body}`: {why}; bring the file back, and go on with --resume from the last checkpoint"
+    )]
+    Body {
+        /// The step, from 1.
+        step: u64,
+        /// The name of the body.
+        body: String,
+        /// Why it cannot be read.
+        why: String,
+    },
     /// A position or velocity is not finite.
     #[error("step {step}: {at} is no longer at a finite position; take a shorter time.step")]
     NonFinite {

@@ -441,7 +441,12 @@ impl<'w> Simulation<'w> {
             self.backup
                 .keep(&self.solver, self.response.bodies.states());
             let mut of_substep = StepReport::default();
+            let begins = self.substep.time(self.world);
+            let number = self.substep.number();
+            let times = [begins, begins + self.substep.dt];
+            self.world.prepare_bodies(number, times)?;
             let outcome = self.take_part(comm, &mut of_substep, &mut track);
+            self.world.check_bodies(number)?;
             let is_crowded = self.is_crowded(&of_substep);
             report.began = *began.get_or_insert(of_substep.began);
             report.add(of_substep);

@@ -10,9 +10,11 @@
 //! orientations are linear in time, and scaled to length 1.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use glam::{DMat3, DQuat, DVec3, DVec4};
 
+use super::deforming::Deforming;
 use crate::mesh::turn;
 use crate::scene::{self, Interpolation};
 
@@ -25,6 +27,8 @@ enum Kind {
     /// With a velocity in m/s.
     Constant(DVec3),
     Scripted(Box<Script>),
+    /// Each of its vertices by itself.
+    Deforming(Arc<Deforming>),
 }
 
 #[derive(Clone, Debug)]
@@ -99,12 +103,27 @@ impl BodyMotion {
         Self(Kind::Constant(velocity))
     }
 
+    /// Of a body that deforms, and moves besides as its vertices tell.
+    #[must_use]
+    pub fn deformed(deforming: Arc<Deforming>) -> Self {
+        Self(Kind::Deforming(deforming))
+    }
+
+    /// How its vertices move, if they do so each by itself.
+    #[must_use]
+    pub fn deforming(&self) -> Option<&Arc<Deforming>> {
+        match &self.0 {
+            Kind::Deforming(deforming) => Some(deforming),
+            Kind::Constant(_) | Kind::Scripted(_) => None,
+        }
+    }
+
     /// Whether the body stays where it was placed.
     pub(crate) fn is_still(&self) -> bool {
         matches!(self.0, Kind::Constant(velocity) if velocity == DVec3::ZERO)
     }
 
-    /// Where the body is at a time in s.
+    /// Where the body is at a time in s. One that deforms is where its vertices are.
     #[must_use]
     pub fn at(&self, time: f64) -> Pose {
         match &self.0 {
@@ -113,10 +132,11 @@ impl BodyMotion {
                 offset: *velocity * time,
             },
             Kind::Scripted(script) => script.at(time),
+            Kind::Deforming(_) => Pose::STILL,
         }
     }
 
-    /// What it does in a step.
+    /// What it does in a step, apart from what its vertices do by themselves.
     pub(in crate::collide) fn sweep(&self, time: f64, dt: f64) -> Sweep {
         let script = match &self.0 {
             Kind::Constant(velocity) => {
@@ -126,6 +146,12 @@ impl BodyMotion {
                 };
             }
             Kind::Scripted(script) => script,
+            Kind::Deforming(_) => {
+                return Sweep::Shift {
+                    offset: DVec3::ZERO,
+                    velocity: DVec3::ZERO,
+                };
+            }
         };
         let (from, to) = (script.at(time), script.at(time + dt));
         if script.turns {
@@ -260,6 +286,12 @@ impl Script {
 }
 
 impl Pose {
+    /// Where the body was placed.
+    const STILL: Self = Self {
+        rotation: None,
+        offset: DVec3::ZERO,
+    };
+
     /// Where a point of the body is, in m.
     #[must_use]
     pub fn apply(&self, p: DVec3) -> DVec3 {

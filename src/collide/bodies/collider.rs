@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use glam::{DMat3, DVec3};
 use serde::{Deserialize, Serialize};
 
-use crate::collide::bodies::body_motion::Sweep;
+use crate::collide::bodies::body_motion::{BodyMotion, Sweep};
+use crate::collide::bodies::deforming::{DeformedShape, Deforming};
 use crate::collide::bvh::displacements::Displacements;
 use crate::collide::bvh::grid::Grid;
 use crate::collide::bvh::quantised::{Quantised, Siblings};
@@ -80,8 +81,11 @@ impl AnalyticBody {
 /// A body made of triangles.
 #[derive(Clone, Debug)]
 pub struct BodySurface {
-    pub(in crate::collide) surface: Surface,
+    pub(in crate::collide) surface: Arc<Surface>,
     pub(in crate::collide) positions: Vec<DVec3>,
+    /// Where the vertices of a body that deforms are when the step ends, in m, and its length in s;
+    /// `positions` are then those of its start.
+    pub(in crate::collide) deforms: Option<(Arc<DeformedShape>, f64)>,
     pub(in crate::collide) normals: Vec<DVec3>,
     /// The edges and vertices that are features; `None` where the surface is as good as flat.
     pub(in crate::collide) edge_features: Vec<Option<BodyFeature>>,
@@ -90,8 +94,13 @@ pub struct BodySurface {
     /// Directions in which it can be nearest lie no farther from any of them.
     edge_cones: Vec<f64>,
     vertex_cones: Vec<f64>,
-    pub(in crate::collide) tree: Bvh,
-    refit: Refit,
+    pub(in crate::collide) tree: Arc<Bvh>,
+    refit: Arc<Refit>,
+    faces: Arc<FacesAt>,
+    /// The cloths that it meets.
+    cloths: Arc<[Coarseness]>,
+    /// The last shape of a body that deforms, under the times of its step.
+    deformed: Arc<Mutex<Option<Deformed>>>,
     /// Half the reach of contacts, in m.
     radius: f64,
     /// The last volumes at rest, and the grid that they lie on.
@@ -179,62 +188,222 @@ impl BodySurface {
     pub fn new(mesh: &TriMesh, reach: f64, cloths: &[Coarseness]) -> Self {
         let x = |v: u32| mesh.positions[v as usize];
         let surface = Surface::new(&mesh.triangles, mesh.positions.len());
-        let normals: Vec<DVec3> = mesh
-            .triangles
-            .iter()
-            .map(|&[a, b, c]| (x(b) - x(a)).cross(x(c) - x(a)).normalize_or_zero())
-            .collect();
-        let mut at_edge: Vec<Vec<DVec3>> = vec![Vec::new(); surface.edges().len()];
-        let mut at_vertex: Vec<Vec<DVec3>> = vec![Vec::new(); mesh.positions.len()];
-        // For each edge, the sum of the heights of its faces over it.
-        let mut heights = vec![0.0; surface.edges().len()];
-        for (index, t) in (0..).zip(&mesh.triangles) {
-            let normal = normals[index as usize];
-            let area = (x(t[1]) - x(t[0])).cross(x(t[2]) - x(t[0])).length();
-            for e in surface.edges_of(index).map(|e| e as usize) {
-                at_edge[e].push(normal);
-                let [a, b] = surface.edges()[e].map(x);
-                heights[e] += area / a.distance(b);
-            }
-            t.iter().for_each(|&v| at_vertex[v as usize].push(normal));
-        }
-        let mut edge_features: Vec<Option<BodyFeature>> =
-            at_edge.iter().map(|faces| sharp(faces, true)).collect();
-        let mut vertex_features: Vec<Option<BodyFeature>> =
-            at_vertex.iter().map(|faces| sharp(faces, false)).collect();
-        for (edge, faces) in at_edge.iter().enumerate() {
-            // Centres of two triangles lie a third of their heights from the edge between them.
-            let width = heights[edge] / 3.0;
-            let angle = libm::acos(cone(faces, true).clamp(-1.0, 1.0));
-            if !cloths.iter().any(|cloth| cloth.sags(angle, width)) {
-                continue;
-            }
-            edge_features[edge].get_or_insert_with(|| BodyFeature::blunt(faces));
-            for vertex in surface.edges()[edge].map(|v| v as usize) {
-                let faces = &at_vertex[vertex];
-                vertex_features[vertex].get_or_insert_with(|| BodyFeature::blunt(faces));
-            }
-        }
+        let faces = FacesAt::new(&surface, mesh.positions.len());
+        let bends = Bends::new(&surface, &faces, &mesh.positions, cloths);
         let items = (0..)
             .zip(&mesh.triangles)
             .map(|(i, t)| (i, t.iter().map(|&v| x(v)).sum::<DVec3>() / 3.0))
             .collect();
         let tree = Bvh::build(items);
         Self {
-            refit: Refit::new(&tree, |t| mesh.triangles[t as usize]),
-            tree,
-            surface,
+            refit: Arc::new(Refit::new(&tree, |t| mesh.triangles[t as usize])),
+            tree: Arc::new(tree),
+            surface: Arc::new(surface),
             positions: mesh.positions.clone(),
-            normals,
-            edge_features,
-            vertex_features,
-            edge_cones: at_edge.iter().map(|faces| cone(faces, true)).collect(),
-            vertex_cones: at_vertex.iter().map(|faces| cone(faces, false)).collect(),
+            deforms: None,
+            normals: bends.normals,
+            edge_features: bends.edge_features,
+            vertex_features: bends.vertex_features,
+            edge_cones: bends.edge_cones,
+            vertex_cones: bends.vertex_cones,
+            faces: Arc::new(faces),
+            cloths: cloths.into(),
+            deformed: Arc::default(),
             radius: 0.5 * reach,
             resting: Arc::default(),
         }
     }
 
+    /// The body in a step of `dt` s from a time in s on, of a body that deforms. It is made once for
+    /// all that ask for it.
+    fn in_step(&self, deforming: &Deforming, time: f64, dt: f64) -> Arc<Collider> {
+        let mut kept = self.deformed.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = [time.to_bits(), dt.to_bits()];
+        if let Some((known, body)) = &*kept
+            && *known == key
+        {
+            return Arc::clone(body);
+        }
+        let [start, end] = [time, time + dt].map(|time| deforming.at(time));
+        let bends = Bends::new(&self.surface, &self.faces, &start.positions, &self.cloths);
+        let body = Arc::new(Collider::Triangles(Box::new(Self {
+            surface: Arc::clone(&self.surface),
+            positions: start.positions.clone(),
+            deforms: Some((end, dt)),
+            normals: bends.normals,
+            edge_features: bends.edge_features,
+            vertex_features: bends.vertex_features,
+            edge_cones: bends.edge_cones,
+            vertex_cones: bends.vertex_cones,
+            tree: Arc::clone(&self.tree),
+            refit: Arc::clone(&self.refit),
+            faces: Arc::clone(&self.faces),
+            cloths: Arc::clone(&self.cloths),
+            deformed: Arc::default(),
+            radius: self.radius,
+            resting: Arc::default(),
+        })));
+        *kept = Some((key, Arc::clone(&body)));
+        body
+    }
+
+    /// The velocity in m/s in the step of the point with these weights among vertices.
+    #[inline]
+    pub(in crate::collide) fn velocity<const N: usize>(
+        &self,
+        sweep: &Sweep,
+        vertices: [u32; N],
+        weights: [f64; N],
+    ) -> DVec3 {
+        let all = vertices.iter().zip(weights);
+        match &self.deforms {
+            None => sweep.velocity(all.map(|(&v, w)| self.positions[v as usize] * w).sum()),
+            Some((end, dt)) => {
+                let way = |v: usize| end.positions[v] - self.positions[v];
+                all.map(|(&v, w)| way(v as usize) * w).sum::<DVec3>() / *dt
+            }
+        }
+    }
+}
+
+impl Collider {
+    /// The body in a step of `dt` s from a time in s on, if it deforms.
+    pub(in crate::collide) fn in_step(
+        &self,
+        motion: &BodyMotion,
+        time: f64,
+        dt: f64,
+    ) -> Option<Arc<Self>> {
+        match (self, motion.deforming()) {
+            (Self::Triangles(surface), Some(deforming)) => {
+                Some(surface.in_step(deforming, time, dt))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The faces at each edge and each vertex of a surface, ascending.
+#[derive(Clone, Debug)]
+struct FacesAt {
+    edges: Lists,
+    vertices: Lists,
+}
+
+/// Lists of numbers, one after the other.
+#[derive(Clone, Debug)]
+struct Lists {
+    starts: Vec<u32>,
+    all: Vec<u32>,
+}
+
+impl Lists {
+    /// Sorts pairs of a list, of which there are so many, and a number of it, ascending.
+    fn new(lists: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+        let mut starts = vec![0; lists + 1];
+        pairs
+            .clone()
+            .for_each(|(list, _)| starts[list as usize + 1] += 1);
+        for list in 0..lists {
+            starts[list + 1] += starts[list];
+        }
+        let (mut next, mut all) = (starts.clone(), vec![0; starts[lists] as usize]);
+        for (list, number) in pairs {
+            let at = &mut next[list as usize];
+            all[*at as usize] = number;
+            *at += 1;
+        }
+        Self { starts, all }
+    }
+
+    fn of(&self, list: usize) -> &[u32] {
+        &self.all[self.starts[list] as usize..self.starts[list + 1] as usize]
+    }
+}
+
+impl FacesAt {
+    fn new(surface: &Surface, vertices: usize) -> Self {
+        let faces = (0..).zip(surface.triangles());
+        let at_edges =
+            (faces.clone()).flat_map(|(face, _)| surface.edges_of(face).map(|edge| (edge, face)));
+        Self {
+            edges: Lists::new(surface.edges().len(), at_edges),
+            vertices: Lists::new(vertices, faces.flat_map(|(face, t)| t.map(|v| (v, face)))),
+        }
+    }
+}
+
+/// Where and how a surface bends.
+struct Bends {
+    normals: Vec<DVec3>,
+    edge_features: Vec<Option<BodyFeature>>,
+    vertex_features: Vec<Option<BodyFeature>>,
+    edge_cones: Vec<f64>,
+    vertex_cones: Vec<f64>,
+}
+
+impl Bends {
+    fn new(surface: &Surface, faces: &FacesAt, positions: &[DVec3], cloths: &[Coarseness]) -> Self {
+        let x = |v: u32| positions[v as usize];
+        let triangles = surface.triangles();
+        let (mut normals, mut areas) = (Vec::new(), Vec::new());
+        for &[a, b, c] in triangles {
+            let normal = (x(b) - x(a)).cross(x(c) - x(a));
+            areas.push(normal.length());
+            normals.push(normal.normalize_or_zero());
+        }
+        let mut room = Vec::new();
+        let mut edge_features = Vec::with_capacity(surface.edges().len());
+        let mut edge_cones = Vec::with_capacity(surface.edges().len());
+        let mut blunt = Vec::new();
+        for (edge, ends) in surface.edges().iter().enumerate() {
+            let [a, b] = ends.map(x);
+            let at = at_feature(faces.edges.of(edge), &normals, &mut room);
+            let mut feature = sharp(at, true);
+            let cone = cone(at, true);
+            // The sum of the heights of its faces over it.
+            let heights = (faces.edges.of(edge).iter())
+                .fold(0.0, |sum, &face| sum + areas[face as usize] / a.distance(b));
+            // Centres of two triangles lie a third of their heights from the edge between them.
+            let width = heights / 3.0;
+            let angle = libm::acos(cone.clamp(-1.0, 1.0));
+            if cloths.iter().any(|cloth| cloth.sags(angle, width)) {
+                feature.get_or_insert_with(|| BodyFeature::blunt(at));
+                blunt.extend_from_slice(ends);
+            }
+            edge_features.push(feature);
+            edge_cones.push(cone);
+        }
+        let mut vertex_features = Vec::with_capacity(positions.len());
+        let mut vertex_cones = Vec::with_capacity(positions.len());
+        for vertex in 0..positions.len() {
+            let at = at_feature(faces.vertices.of(vertex), &normals, &mut room);
+            vertex_features.push(sharp(at, false));
+            vertex_cones.push(cone(at, false));
+        }
+        for vertex in blunt {
+            let vertex = vertex as usize;
+            let at = at_feature(faces.vertices.of(vertex), &normals, &mut room);
+            vertex_features[vertex].get_or_insert_with(|| BodyFeature::blunt(at));
+        }
+        Self {
+            normals,
+            edge_features,
+            vertex_features,
+            edge_cones,
+            vertex_cones,
+        }
+    }
+}
+
+/// The normals of some faces.
+fn at_feature<'r>(faces: &[u32], normals: &[DVec3], room: &'r mut Vec<DVec3>) -> &'r [DVec3] {
+    room.clear();
+    room.extend(faces.iter().map(|&face| normals[face as usize]));
+    room
+}
+
+impl BodySurface {
     /// Whether it has these triangles.
     #[must_use]
     pub fn is_of(&self, triangles: &[[u32; 3]]) -> bool {
@@ -271,8 +440,17 @@ impl BodySurface {
         (sweep, dt): (&Sweep, f64),
         displacements: &mut Vec<Displacements>,
     ) {
-        let ends = |&p: &DVec3| sweep.ends(p, dt);
-        Displacements::of(&self.positions, ends, grid.origin(), displacements);
+        match &self.deforms {
+            None => {
+                let ends = |&p: &DVec3| sweep.ends(p, dt);
+                Displacements::of(&self.positions, ends, grid.origin(), displacements);
+            }
+            Some((end, _)) => {
+                let both = self.positions.iter().zip(&end.positions);
+                let both: Vec<[DVec3; 2]> = both.map(|(&start, &end)| [start, end]).collect();
+                Displacements::of(&both, |&ends| ends, grid.origin(), displacements);
+            }
+        }
     }
 
     /// Computes the volumes of the vertices with these displacements, inflated by half the reach.
@@ -313,6 +491,8 @@ impl BodySurface {
     }
 }
 
+/// A body in a step, and the bits of the step's start and length.
+type Deformed = ([u64; 2], Arc<Collider>);
 /// Volumes and their grid.
 type Resting = (Grid, Arc<Vec<Siblings>>);
 

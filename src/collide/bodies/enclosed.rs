@@ -13,6 +13,8 @@
 //!
 //! * \[EM90\] Edelsbrunner, Mücke: Simulation of simplicity.
 
+use std::sync::Arc;
+
 use glam::{DVec2, DVec3};
 
 use crate::collide::audit::side;
@@ -23,12 +25,23 @@ use crate::mesh::TriMesh;
 /// A closed mesh with a tree of boxes over its triangles.
 #[derive(Clone, Debug)]
 pub struct Enclosed {
-    mesh: TriMesh,
-    tree: Bvh,
+    positions: Vec<DVec3>,
+    /// The triangles and the tree are the same of all shapes of a body.
+    triangles: Arc<Vec<[u32; 3]>>,
+    tree: Arc<Bvh>,
     /// The least and the greatest coordinates of what is below each node, in m.
     boxes: Vec<[DVec3; 2]>,
     /// The largest coordinate, in m.
     largest: f64,
+}
+
+/// A point of a surface.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::collide) struct OnSurface {
+    /// The corners of its triangle.
+    pub(in crate::collide) corners: [u32; 3],
+    /// Their weights.
+    pub(in crate::collide) weights: [f64; 3],
 }
 
 /// The most by which the computed distance of a triangle may be less than the bound of its box, as
@@ -39,12 +52,27 @@ impl Enclosed {
     /// Builds the tree of a mesh that is closed and faces outwards.
     #[must_use]
     pub fn new(mesh: &TriMesh) -> Self {
-        let corners = |t: u32| mesh.corners(mesh.triangles[t as usize]);
-        let items = (0..mesh.triangles.len() as u32).map(|t| {
-            let [a, b, c] = corners(t);
-            (t, (a + b + c) / 3.0)
+        Self::of(mesh.positions.clone(), &mesh.triangles)
+    }
+
+    /// Builds the tree of these triangles.
+    pub(super) fn of(positions: Vec<DVec3>, triangles: &[[u32; 3]]) -> Self {
+        let items = triangles.iter().map(|&t| {
+            let [a, b, c] = t.map(|v| positions[v as usize]);
+            (a + b + c) / 3.0
         });
-        let tree = Bvh::build(items.collect());
+        let tree = Bvh::build((0..).zip(items).collect());
+        Self::with(positions, Arc::new(triangles.to_vec()), Arc::new(tree))
+    }
+
+    /// The same triangles with their vertices elsewhere.
+    pub(super) fn deformed(&self, positions: Vec<DVec3>) -> Self {
+        let (triangles, tree) = (Arc::clone(&self.triangles), Arc::clone(&self.tree));
+        Self::with(positions, triangles, tree)
+    }
+
+    fn with(positions: Vec<DVec3>, triangles: Arc<Vec<[u32; 3]>>, tree: Arc<Bvh>) -> Self {
+        let corners = |t: u32| triangles[t as usize].map(|v| positions[v as usize]);
         let mut boxes = vec![[DVec3::ZERO; 2]; tree.len()];
         for node in (0..tree.len()).rev() {
             boxes[node] = match tree.node(node as u32) {
@@ -58,19 +86,59 @@ impl Enclosed {
                 }
             };
         }
-        let coordinates = mesh.positions.iter().map(|p| p.abs().max_element());
+        let coordinates = positions.iter().map(|p| p.abs().max_element());
         Self {
             largest: coordinates.fold(0.0, f64::max),
-            mesh: mesh.clone(),
+            positions,
+            triangles,
             tree,
             boxes,
         }
+    }
+
+    /// Where its vertices are, in m.
+    pub(super) fn positions(&self) -> &[DVec3] {
+        &self.positions
+    }
+
+    fn corners(&self, triangle: u32) -> [DVec3; 3] {
+        self.triangles[triangle as usize].map(|v| self.positions[v as usize])
     }
 
     /// Whether a point is inside.
     #[must_use]
     pub fn contains(&self, p: DVec3) -> bool {
         self.winding(p) >= 1
+    }
+
+    /// How deep a point is inside, in m; negative outside.
+    #[must_use]
+    pub fn depth(&self, p: DVec3) -> f64 {
+        if self.contains(p) {
+            self.distance(p)
+        } else {
+            f64::NEG_INFINITY
+        }
+    }
+
+    /// The distance of a point from the surface in m, negative inside.
+    #[must_use]
+    pub fn gap(&self, p: DVec3) -> f64 {
+        if self.contains(p) {
+            -self.distance(p)
+        } else {
+            self.distance(p)
+        }
+    }
+
+    /// How deep a point is inside, in m, and the unit vector to where it is nearest to being out;
+    /// `None` outside.
+    #[must_use]
+    pub fn way_out(&self, p: DVec3) -> Option<(f64, DVec3)> {
+        self.contains(p).then(|| {
+            let (depth, point) = self.nearest(p);
+            (depth, (point - p).normalize_or_zero())
+        })
     }
 
     /// The distance of a point from the surface, in m.
@@ -82,12 +150,27 @@ impl Enclosed {
     /// The distance of a point from the surface, in m, and the nearest point of the surface.
     #[must_use]
     pub fn nearest(&self, p: DVec3) -> (f64, DVec3) {
+        let (distance, point, _) = self.nearest_triangle(p);
+        (distance, point)
+    }
+
+    /// The nearest point of the surface, by the triangle that it is on.
+    pub(in crate::collide) fn nearest_on(&self, p: DVec3) -> OnSurface {
+        let (_, _, triangle) = self.nearest_triangle(p);
+        let [a, b, c] = self.corners(triangle);
+        OnSurface {
+            corners: self.triangles[triangle as usize],
+            weights: on_triangle(p, a, b, c),
+        }
+    }
+
+    fn nearest_triangle(&self, p: DVec3) -> (f64, DVec3, u32) {
         let slack = ROUNDING * self.largest.max(p.abs().max_element());
         let bound = |node: u32| {
             let [low, high] = self.boxes[node as usize];
             (low - p).max(p - high).max(DVec3::ZERO).length()
         };
-        let (mut nearest, mut point) = (f64::INFINITY, p);
+        let (mut nearest, mut point, mut triangle) = (f64::INFINITY, p, 0);
         let mut stack = Vec::new();
         stack.extend((!self.tree.is_empty()).then_some((0.0, 0)));
         while let Some((least, node)) = stack.pop() {
@@ -99,7 +182,7 @@ impl Enclosed {
                     let on_triangle = self.nearest_of(t, p);
                     let distance = p.distance(on_triangle);
                     if distance < nearest {
-                        (nearest, point) = (distance, on_triangle);
+                        (nearest, point, triangle) = (distance, on_triangle, t);
                     }
                 }
                 Node::Inner(first) => {
@@ -112,7 +195,7 @@ impl Enclosed {
                 }
             }
         }
-        (nearest, point)
+        (nearest, point, triangle)
     }
 
     /// How often the mesh winds around a point: 1 inside, 0 outside.
@@ -135,7 +218,7 @@ impl Enclosed {
     }
 
     fn nearest_of(&self, triangle: u32, p: DVec3) -> DVec3 {
-        let [a, b, c] = self.mesh.corners(self.mesh.triangles[triangle as usize]);
+        let [a, b, c] = self.corners(triangle);
         let w = on_triangle(p, a, b, c);
         a * w[0] + b * w[1] + c * w[2]
     }
@@ -143,7 +226,7 @@ impl Enclosed {
     /// The change of the winding number where the ray along z from a point that was moved aside
     /// meets a triangle: 1 if it leaves through it, -1 if it enters, or 0.
     fn leaves_through(&self, triangle: u32, p: DVec3) -> i32 {
-        let corners = self.mesh.corners(self.mesh.triangles[triangle as usize]);
+        let corners = self.corners(triangle);
         let [a, b, c] = corners;
         let from_above = corners.map(DVec3::truncate);
         let facing = turn(from_above);
@@ -196,20 +279,20 @@ mod tests {
     impl Enclosed {
         /// The distance by all triangles.
         fn distance_by_all(&self, p: DVec3) -> f64 {
-            let all = 0..self.mesh.triangles.len() as u32;
+            let all = 0..self.triangles.len() as u32;
             all.map(|t| p.distance(self.nearest_of(t, p)))
                 .fold(f64::INFINITY, f64::min)
         }
 
         fn winding_by_all(&self, p: DVec3) -> i32 {
-            let all = 0..self.mesh.triangles.len() as u32;
+            let all = 0..self.triangles.len() as u32;
             all.map(|t| self.leaves_through(t, p)).sum()
         }
 
         /// The winding number as a sum of solid angles [van Oosterom & Strackee 1983].
         fn winding_by_angles(&self, p: DVec3) -> f64 {
-            let angles = self.mesh.triangles.iter().map(|&t| {
-                let [a, b, c] = self.mesh.corners(t).map(|corner| corner - p);
+            let angles = (0..self.triangles.len() as u32).map(|t| {
+                let [a, b, c] = self.corners(t).map(|corner| corner - p);
                 let (la, lb, lc) = (a.length(), b.length(), c.length());
                 let volume = a.dot(b.cross(c));
                 let scale = la * lb * lc + a.dot(b) * lc + b.dot(c) * la + c.dot(a) * lb;
@@ -291,7 +374,7 @@ mod tests {
         #[test]
         fn the_same_along_rays_through_vertices(which in 2usize..4, vertex in 0usize..10_000, z in -1.5..1.5f64) {
             let (body, _) = body(which);
-            let at = body.mesh.positions[vertex % body.mesh.positions.len()];
+            let at = body.positions[vertex % body.positions.len()];
             agrees(which, DVec3::new(at.x, at.y, z))?;
         }
     }

@@ -3,8 +3,10 @@
 
 pub mod body_motion;
 pub mod collider;
+pub mod deforming;
 pub(super) mod enclosed;
 pub(super) mod solid;
 
 pub use body_motion::{BodyMotion, Pose};
 pub use collider::{Analytic, AnalyticBody, BodySurface, Coarseness, Collider};
+pub use deforming::{Attached, DeformedShape, Deforming, SampleError, SampleSource};

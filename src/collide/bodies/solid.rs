@@ -66,8 +66,7 @@ impl Solid {
                     -height
                 }
             }
-            Self::Mesh(enclosed) if enclosed.contains(p) => enclosed.distance(p),
-            Self::Mesh(_) => f64::NEG_INFINITY,
+            Self::Mesh(enclosed) => enclosed.depth(p),
         }
     }
 
@@ -75,13 +74,13 @@ impl Solid {
     /// `None` outside.
     #[must_use]
     pub fn way_out(&self, p: DVec3) -> Option<(f64, DVec3)> {
-        let depth = self.depth(p);
         let direction = match self {
             Self::Formula(formula) | Self::UnderSquare { plane: formula, .. } => {
                 formula.distance(p).1
             }
-            Self::Mesh(enclosed) => (enclosed.nearest(p).1 - p).normalize_or_zero(),
+            Self::Mesh(enclosed) => return enclosed.way_out(p),
         };
+        let depth = self.depth(p);
         (depth >= 0.0).then_some((depth, direction))
     }
 
@@ -90,8 +89,8 @@ impl Solid {
     #[must_use]
     pub fn gap(&self, p: DVec3) -> f64 {
         match self {
-            Self::Mesh(enclosed) if !enclosed.contains(p) => enclosed.distance(p),
-            _ => -self.depth(p),
+            Self::Mesh(enclosed) => enclosed.gap(p),
+            Self::Formula(_) | Self::UnderSquare { .. } => -self.depth(p),
         }
     }
 }

@@ -8,13 +8,19 @@
 //! A body goes straight from pose to pose in a substep, each of its points by itself. So it moves
 //! by an affine map, x + s (M x − x) for s from 0 to 1, whose determinant stays positive while it
 //! turns by less than half a turn: features that the body carries along never cross each other.
+//!
+//! A body that deforms goes straight from shape to shape, each of its vertices by itself. No one map
+//! moves all of it, so what it carries along is tested pair by pair.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{BodyMotion, Pose};
 use crate::collide::bodies::collider::{Analytic, AnalyticBody, Collider};
+use crate::collide::bodies::deforming::DeformedShape;
+use crate::collide::bodies::enclosed::OnSurface;
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
 
@@ -40,7 +46,7 @@ pub enum Form {
 }
 
 /// A body in a substep.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Mover {
     /// Its shape.
     pub form: Form,
@@ -48,13 +54,36 @@ pub struct Mover {
     pub from: Pose,
     /// Where it is when the substep ends.
     pub to: Pose,
+    /// Its shapes when the substep begins and when it ends, if it deforms.
+    pub deformed: Option<[Arc<DeformedShape>; 2]>,
 }
 
 impl Mover {
     /// The displacement in m of what is at a place (m) and goes along with the body.
     #[must_use]
     pub fn displacement(&self, x: DVec3) -> DVec3 {
-        self.to.apply(self.from.undo(x)) - x
+        let Some([from, to]) = &self.deformed else {
+            return self.to.apply(self.from.undo(x)) - x;
+        };
+        let OnSurface { corners, weights } = from.enclosed().nearest_on(x);
+        let way = |v: usize| to.positions[v] - from.positions[v];
+        let all = corners.iter().zip(weights);
+        all.map(|(&v, w)| way(v as usize) * w).sum()
+    }
+
+    /// Whether it moves what it carries by one affine map.
+    #[must_use]
+    pub fn is_affine(&self) -> bool {
+        self.deformed.is_none()
+    }
+
+    /// The length in m that no displacement exceeds of what a body that deforms carries along.
+    pub(super) fn farthest(&self) -> Option<f64> {
+        self.deformed.as_ref().map(|[from, to]| {
+            let both = from.positions.iter().zip(&to.positions);
+            both.map(|(from, to)| from.distance(*to))
+                .fold(0.0, f64::max)
+        })
     }
 
     /// The body at rest where it is when the substep ends.
@@ -62,6 +91,7 @@ impl Mover {
     pub fn at_its_end(&self) -> Self {
         Self {
             from: self.to,
+            deformed: (self.deformed.as_ref()).map(|[_, to]| [Arc::clone(to), Arc::clone(to)]),
             ..*self
         }
     }
@@ -113,6 +143,8 @@ pub struct Scenery {
     forms: Vec<Form>,
     /// The triangles of each body.
     triangles_of: Vec<Range<u32>>,
+    /// The vertices of each body, among those of bodies.
+    vertices_of: Vec<Range<usize>>,
 }
 
 impl Scenery {
@@ -122,7 +154,7 @@ impl Scenery {
         let cloth = rest.len() as u32;
         let mut triangles = triangles.to_vec();
         let (mut placed, mut body_of, mut forms) = (Vec::new(), Vec::new(), Vec::new());
-        let mut triangles_of = Vec::new();
+        let (mut triangles_of, mut vertices_of) = (Vec::new(), Vec::new());
         for (number, body) in (0..).zip(bodies) {
             let first = cloth + placed.len() as u32;
             let first_triangle = triangles.len() as u32;
@@ -168,6 +200,7 @@ impl Scenery {
                     Form::Triangles
                 }
             };
+            vertices_of.push(body_of.len()..placed.len());
             body_of.resize(placed.len(), number);
             forms.push(form);
             triangles_of.push(first_triangle..triangles.len() as u32);
@@ -188,6 +221,7 @@ impl Scenery {
             body_of,
             forms,
             triangles_of,
+            vertices_of,
         }
     }
 
@@ -227,6 +261,7 @@ impl Scenery {
             form,
             from: motion.at(start),
             to: motion.at(end),
+            deformed: (motion.deforming()).map(|body| [start, end].map(|time| body.at(time))),
         };
         self.forms.iter().zip(motions).map(moved).collect()
     }
@@ -234,17 +269,21 @@ impl Scenery {
     /// Where the vertices of bodies are when the substep begins and when it ends, in m.
     #[must_use]
     pub fn ends(&self, movers: &[Mover]) -> [Vec<DVec3>; 2] {
-        let of = |pose: fn(&Mover) -> &Pose| {
-            let bodies = self
-                .body_of
-                .iter()
-                .map(|&body| pose(&movers[body as usize]));
-            bodies
-                .zip(&self.placed)
-                .map(|(at, &p)| at.apply(p))
-                .collect()
+        let of = |end: usize| {
+            let mut places = Vec::with_capacity(self.placed.len());
+            for (mover, vertices) in movers.iter().zip(&self.vertices_of) {
+                match &mover.deformed {
+                    Some(shapes) => places.extend_from_slice(&shapes[end].positions),
+                    None => {
+                        let pose = [&mover.from, &mover.to][end];
+                        let placed = &self.placed[vertices.clone()];
+                        places.extend(placed.iter().map(|&p| pose.apply(p)));
+                    }
+                }
+            }
+            places
         };
-        [of(|mover| &mover.from), of(|mover| &mover.to)]
+        [of(0), of(1)]
     }
 }
 

@@ -33,7 +33,8 @@ pub(super) fn components(step: &Truncate<'_>) -> Components {
     let mut sets = DisjointSets::of_triangles(step.surface.triangles(), count);
     // Whether a vertex is of a component that has met a body.
     let mut grounded: Vec<bool> = (0..count as u32).map(|v| v >= step.movable).collect();
-    let moving: Vec<&Mover> = step.movers.iter().filter(moves).collect();
+    let moving = step.movers.iter().filter(moves);
+    let moving: Vec<_> = moving.map(|mover| (mover, mover.farthest())).collect();
     loop {
         let least: Vec<u32> = (0..count as u32).map(|v| sets.least(v)).collect();
         for (v, &set) in least.iter().enumerate() {
@@ -47,8 +48,12 @@ pub(super) fn components(step: &Truncate<'_>) -> Components {
             let volume = &mut volumes[set as usize];
             *volume = volume.union(&around(&[start, start + common[v], goal]));
             if grounded[set as usize] && (v as u32) < step.movable {
-                for mover in &moving {
-                    *volume = volume.union(&around(&[start + mover.displacement(start)]));
+                for (mover, farthest) in &moving {
+                    let there = match farthest {
+                        Some(farthest) => Kdop18::around(&[start], farthest + 0.5 * step.least),
+                        None => around(&[start + mover.displacement(start)]),
+                    };
+                    *volume = volume.union(&there);
                 }
             }
         }
@@ -87,6 +92,9 @@ pub(super) fn components(step: &Truncate<'_>) -> Components {
 
 /// Whether a body moves in the substep, as seen from some points of space.
 fn moves(mover: &&Mover) -> bool {
+    if let Some(farthest) = mover.farthest() {
+        return farthest > 0.0;
+    }
     let seen = [DVec3::ZERO, DVec3::X, DVec3::Y, DVec3::Z];
     seen.iter().any(|&x| mover.displacement(x) != DVec3::ZERO)
 }

@@ -34,7 +34,8 @@
 //! which are hulls of their vertices; the plane may move evenly with what the pair has in common.
 //! Or all shares are 0 and one body carries all vertices, or belongs to the pair: then all move by
 //! one affine map x + s (M x − x), with a determinant above 0 for turns of less than half a turn,
-//! and do not cross. Or the pair is one of a body and a vertex that is suspended from it. Pairs
+//! and do not cross; a body that deforms has no such map, so the pair is certified by itself, at
+//! one common rate. Or the pair is one of a body and a vertex that is suspended from it. Pairs
 //! whose volumes do not meet are separated by a face of the volumes.
 //!
 //! The rounds end. A body that carries a vertex is replaced only by one of a lower number, or given

@@ -205,6 +205,7 @@ fn falling(by: f64) -> Mover {
         form: Form::Triangles,
         from: motion.at(0.0),
         to: motion.at(1.0),
+        deformed: None,
     }
 }
 

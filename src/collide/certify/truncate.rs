@@ -10,6 +10,7 @@ use super::common::{self, Components};
 use super::meeting::{Meeting, Pair, Squeezed};
 use super::near_pairs::Round;
 use super::plane::{self, Advance, Limits, Motion};
+use super::search;
 use super::solids::{FaceAndRound, VertexAndPlane};
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
@@ -309,10 +310,16 @@ impl Truncate<'_> {
             }
             return;
         };
-        if plane::keeps_apart(pair.kind, &plane, &displacements, self.least)
-            || self.goes_with_one(&cloth, own_body, progress)
-        {
+        if plane::keeps_apart(pair.kind, &plane, &displacements, self.least) {
             return;
+        }
+        if self.goes_with_one(&cloth, own_body, progress) {
+            let carrier = self.carrier_of(&cloth, own_body, progress);
+            let affine = carrier.is_none_or(|body| self.movers[body as usize].is_affine());
+            // What deforms does not carry all alike: the pair is certified by itself, at one rate.
+            if affine || search::is_certified(pair.kind, &displacements, self.least) {
+                return;
+            }
         }
         progress.found.planes += 1;
         let margin = displacements.margin();
@@ -474,10 +481,15 @@ impl Truncate<'_> {
         }
     }
 
+    /// The body of a pair, or else the one that carries its first vertex.
+    fn carrier_of(&self, cloth: &Cloth, body: Option<u32>, progress: &Progress) -> Option<u32> {
+        body.or_else(|| progress.carrier[cloth.vertices()[0] as usize])
+    }
+
     /// Whether all vertices go along with one body, or with what is common to all: then they do not
-    /// cross, whatever the body does.
+    /// cross, whatever the body does, unless it deforms.
     fn goes_with_one(&self, cloth: &Cloth, body: Option<u32>, progress: &Progress) -> bool {
-        let first = body.or_else(|| progress.carrier[cloth.vertices()[0] as usize]);
+        let first = self.carrier_of(cloth, body, progress);
         let stays = |&v: &u32| {
             progress.found.kept[v as usize] == 0.0 && progress.carrier[v as usize] == first
         };
@@ -573,7 +585,13 @@ impl Truncate<'_> {
             }));
         }
         if remedies.is_empty() {
-            progress.lower_all(cloth);
+            let stays = |&v: &u32| progress.found.kept[v as usize] == 0.0;
+            if cloth.iter().all(stays) && !self.movers[low as usize].is_affine() {
+                // It carries them all, and brings them together as it deforms.
+                self.suspend(cloth, low, None, progress);
+            } else {
+                progress.lower_all(cloth);
+            }
         }
         progress.remedies.extend(remedies);
     }

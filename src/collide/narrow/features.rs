@@ -283,6 +283,9 @@ fn vertex_body(
     face: u32,
     out: &mut Vec<Contact>,
 ) {
+    if let Some((end, _)) = &solid.deforms {
+        return vertex_deforming(snap, (body, solid), &end.positions, vertex, face, out);
+    }
     let (offset, velocity) = match &snap.sweeps[body as usize] {
         Sweep::Shift { offset, velocity } => (*offset, *velocity),
         Sweep::Turn { from, to, .. } => {
@@ -366,6 +369,51 @@ fn vertex_turning(
     }
 }
 
+/// Tests a cloth vertex against a face of a body that deforms, whose corners go straight from where
+/// they are to these places (m). Heights over the face's plane are taken to change evenly.
+fn vertex_deforming(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    ends: &[DVec3],
+    vertex: u32,
+    face: u32,
+    out: &mut Vec<Contact>,
+) {
+    let corners = solid.surface.triangles()[face as usize];
+    let begin = corners.map(|v| solid.positions[v as usize]);
+    let end = corners.map(|v| ends[v as usize]);
+    let face_normal = solid.normals[face as usize];
+    let start = snap.x[vertex as usize];
+    let motion = snap.v[vertex as usize] * snap.dt;
+    let height = (start - begin[0]).dot(face_normal);
+    let kept = snap.distances.from_body(vertex, body);
+    if height < -kept {
+        return;
+    }
+    let end_normal = (end[1] - end[0]).cross(end[2] - end[0]).normalize_or_zero();
+    let sink = height - (start + motion - end[0]).dot(end_normal);
+    let meeting = if sink > 0.0 {
+        (height / sink).clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    for time in [0.0, meeting] {
+        let p = start + motion * time;
+        let [a, b, c] = [0, 1, 2].map(|k| begin[k] + (end[k] - begin[k]) * time);
+        let w = on_triangle(p, a, b, c);
+        let q = a * w[0] + b * w[1] + c * w[2];
+        let nearest = |normal| solid.is_nearest(face, w, normal);
+        let Some(normal) = off_face(snap, (p - q, kept), w, time, face_normal, nearest) else {
+            continue;
+        };
+        let at = begin[0] * w[0] + begin[1] * w[1] + begin[2] * w[2];
+        let gap = (start - at).dot(normal);
+        let velocity = solid.velocity(&snap.sweeps[body as usize], corners, w);
+        out.push(single(snap, (body, velocity), vertex, face, normal, gap));
+        return;
+    }
+}
+
 /// The direction in which a face keeps a vertex off, by `kept`. `away` leads to the vertex from the
 /// point of the face with these weights, at a time of the step. There is none if the vertex is out
 /// of reach, or another face is nearer.
@@ -422,7 +470,7 @@ fn face_body(
     };
     let met = MetFeature {
         point: p,
-        velocity: sweep.velocity(placed),
+        velocity: solid.velocity(sweep, [vertex], [1.0]),
         outward: sweep.turned(feature.outward),
         blunt: feature.blunt,
     };
@@ -442,7 +490,12 @@ fn edge_body(
     };
     let sweep = &snap.sweeps[body as usize];
     let [p, q] = snap.cloth.surface().edges()[a as usize];
-    let placed = solid.surface.edges()[b as usize].map(|v| solid.positions[v as usize]);
+    let ends = solid.surface.edges()[b as usize];
+    let placed = ends.map(|v| solid.positions[v as usize]);
+    let velocity = |u: f64| match &solid.deforms {
+        None => sweep.velocity(placed[0].lerp(placed[1], u)),
+        Some(_) => solid.velocity(sweep, ends, [1.0 - u, u]),
+    };
     let [r, s] = placed.map(|p| sweep.start(p));
     let (t, u) = on_segments(snap.x[p as usize], snap.x[q as usize], r, s);
     // Ends of a cloth edge are tested against faces, those of a blunt edge against faces of cloth.
@@ -458,7 +511,7 @@ fn edge_body(
     };
     let met = MetFeature {
         point: r.lerp(s, u),
-        velocity: sweep.velocity(placed[0].lerp(placed[1], u)),
+        velocity: velocity(u),
         outward: sweep.turned(feature.outward),
         blunt: feature.blunt,
     };

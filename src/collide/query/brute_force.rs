@@ -17,7 +17,7 @@ pub fn brute_force(snap: &Snapshot<'_>) -> Vec<Contact> {
             }
         }
     }
-    for (b, body) in (0..).zip(snap.bodies) {
+    for (b, body) in (0..).zip(snap.bodies()) {
         for t in 0..cloth {
             match body {
                 Collider::Triangles(solid) => {

@@ -83,7 +83,7 @@ impl Findings {
     /// a longer time.
     pub(crate) fn look_at(&mut self, snap: &Snapshot<'_>, candidate: &Candidate) {
         let &Candidate { kind, body, a, b } = candidate;
-        match &snap.bodies[body as usize] {
+        match snap.body(body) {
             Collider::Triangles(surface) if kind == Candidate::TRIANGLES => {
                 self.body(snap, (body, surface), [a, b]);
             }

@@ -5,7 +5,7 @@
 //! and lie on a grid that is one of positions. Vertices have volumes too: they sort out pairs of
 //! features of triangles whose volumes meet, as those of neighbours always do.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use glam::DVec3;
 
@@ -32,7 +32,9 @@ pub(in crate::collide) const ROUNDING: f64 = 1e-5;
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     pub(in crate::collide) cloth: &'a ClothSurface,
-    pub(in crate::collide) bodies: &'a [Collider],
+    bodies: &'a [Collider],
+    /// Those that deform, as they are in the step.
+    deformed: Vec<Option<Arc<Collider>>>,
     /// The motion of each body in the step.
     pub(in crate::collide) sweeps: Vec<Sweep>,
     motions: &'a [BodyMotion],
@@ -101,6 +103,9 @@ impl<'a> Snapshot<'a> {
             culling,
             cloth: geometry.cloth,
             bodies: geometry.bodies,
+            deformed: (geometry.bodies.iter().zip(geometry.body_motions))
+                .map(|(body, motion)| body.in_step(motion, time, dt))
+                .collect(),
             sweeps: (geometry.body_motions.iter())
                 .map(|motion| motion.sweep(time, dt))
                 .collect(),
@@ -149,6 +154,23 @@ impl<'a> Snapshot<'a> {
         debug_assert_eq!(extent, Extent::of(self.x));
         self.extent = Some(extent);
         self
+    }
+
+    /// The bodies in the step.
+    pub(in crate::collide) fn bodies(&self) -> impl Iterator<Item = &Collider> {
+        (self.bodies.iter().zip(&self.deformed))
+            .map(|(body, deformed)| deformed.as_deref().unwrap_or(body))
+    }
+
+    /// A body in the step.
+    pub(in crate::collide) fn body(&self, body: u32) -> &Collider {
+        let deformed = self.deformed.get(body as usize).and_then(Option::as_deref);
+        deformed.unwrap_or_else(|| &self.bodies[body as usize])
+    }
+
+    /// How many bodies there are.
+    pub(in crate::collide) fn body_count(&self) -> usize {
+        self.bodies.len()
     }
 
     /// The volume of the root of a patch's tree.
@@ -356,7 +378,7 @@ impl<'a> Snapshot<'a> {
 
     /// The volumes of a body's tree; none for an analytic body.
     pub(in crate::collide) fn body_volumes(&self, body: u32) -> Nodes<'_> {
-        let Collider::Triangles(surface) = &self.bodies[body as usize] else {
+        let Collider::Triangles(surface) = self.body(body) else {
             return Nodes(&[]);
         };
         if self.motions[body as usize].is_still() {

@@ -32,7 +32,7 @@ impl Target {
         match self {
             Self::Patch(p) => !is_empty(p),
             Self::Patches(p, q) => root(p).overlaps(root(q)),
-            Self::PatchBody(p, b) => match &snap.bodies[b as usize] {
+            Self::PatchBody(p, b) => match snap.body(b) {
                 Collider::Triangles(_) => {
                     let body = snap.body_volumes(b).root();
                     let root = snap.grid().enclosing(root(p));
@@ -80,7 +80,7 @@ impl Snapshot<'_> {
                 }
             });
         }
-        for (b, body) in (0..).zip(self.bodies) {
+        for (b, body) in (0..).zip(self.bodies()) {
             let found = |p: usize| targets.push(Target::PatchBody(p as u32, b));
             let tree = self.patch_tree();
             match body {
@@ -117,7 +117,7 @@ impl Snapshot<'_> {
                 0
             }
         };
-        own.map(|p| with_cloth(p) + self.bodies.len()).sum()
+        own.map(|p| with_cloth(p) + self.body_count()).sum()
     }
 }
 

@@ -261,7 +261,7 @@ impl TestRun {
                 pairs.finish();
                 tests
             }
-            Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
+            Target::PatchBody(p, b) => match snap.body(b) {
                 Collider::Triangles(solid) => {
                     let own = tree(p);
                     let volumes = snap.whole_volumes(p);
@@ -272,7 +272,7 @@ impl TestRun {
                             out.body(snap, (b, solid), pair);
                         }
                     };
-                    let body = (&solid.tree, snap.body_volumes(b));
+                    let body = (&*solid.tree, snap.body_volumes(b));
                     advance::<Unlike, _>([(own, volumes.nodes()), body], stack, budget, leaf, EVERY)
                 }
                 Collider::Analytic(solid) => {
@@ -350,7 +350,7 @@ impl TestRun {
             Target::Patches(p, q) => is_leaf(tree(p), a) && is_leaf(tree(q), b),
             Target::PatchBody(p, body) => {
                 is_leaf(tree(p), a)
-                    && match &snap.bodies[body as usize] {
+                    && match snap.body(body) {
                         Collider::Triangles(surface) => is_leaf(&surface.tree, b),
                         Collider::Analytic(_) => true,
                     }
@@ -382,7 +382,7 @@ impl TestRun {
             Target::Patches(p, q) if p < q => (nodes(p), nodes(q)),
             Target::Patches(..) => return false,
             Target::PatchBody(p, b) => {
-                let body = snap.bodies.get(b as usize).map(|body| match body {
+                let body = snap.bodies().nth(b as usize).map(|body| match body {
                     Collider::Triangles(surface) => surface.tree.len(),
                     Collider::Analytic(_) => 1,
                 });

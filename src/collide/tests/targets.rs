@@ -9,7 +9,7 @@ use crate::collide::*;
 
 /// The targets of some patches whose roots meet, from a list of all there are.
 fn listed(snap: &Snapshot<'_>, home: impl Fn(usize, usize) -> bool) -> Vec<Target> {
-    let (patches, bodies) = (snap.cloth.patches().len() as u32, snap.bodies.len() as u32);
+    let (patches, bodies) = (snap.cloth.patches().len() as u32, snap.body_count() as u32);
     let mut all = Vec::new();
     for p in 0..patches {
         if snap.self_collision {

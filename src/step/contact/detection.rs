@@ -160,7 +160,8 @@ impl Detection {
             let motion = &substep.prescribed[pinned.pin as usize];
             let start = world.model().rest()[vertex];
             let free = motion.free * (state.v[vertex] + fall);
-            self.foreseen[vertex] = free + motion.velocity(start, state.x[vertex], substep.dt);
+            let held = motion.velocity(pinned.vertex, start, state.x[vertex], substep.dt);
+            self.foreseen[vertex] = free + held;
         }
     }
 

@@ -3,6 +3,7 @@
 mod answers;
 mod contact_forces;
 mod corrections;
+mod deforming;
 mod faces;
 mod failures;
 mod ledger;

@@ -6,6 +6,7 @@ use thiserror::Error;
 use weft_io::Show as _;
 use weft_partition::PartitionError;
 
+use crate::collide::bodies::SampleError;
 use crate::mesh::MeshError;
 use crate::physics::PhysicsError;
 
@@ -21,6 +22,27 @@ pub enum WorldError {
     /// The mesh cannot be cut.
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    /// The samples of a body that deforms can no longer be read.
+    #[error("body `{body}`: {source}")]
+    Sample {
+        /// The body's name.
+        body: String,
+        /// Why.
+        source: SampleError,
+    },
+    /// A pin that slides follows a body that deforms.
+    #[error(
+        "pin {pin} of cloth `{cloth}` slides and follows body `{body}`, which deforms and so has no one rail or plane; leave out its \
+         `rail` or `plane`, or let it follow a body that keeps its shape"
+    )]
+    SlidesOnDeforming {
+        /// The cloth's name.
+        cloth: String,
+        /// The pin's place in the list, from 0.
+        pin: usize,
+        /// The body's name.
+        body: String,
+    },
     /// A cloth with a pressure inside is not closed.
     #[error(
         "cloth `{cloth}` has a `pressure`, for which its mesh must be closed and face outwards; close it, turn its triangles, or leave \

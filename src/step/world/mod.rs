@@ -5,10 +5,12 @@
 //! | `start` | cloth as a scene starts it |
 //! | `prescribed_motion` | vertices that pins hold |
 //! | `patch_triangles` | which triangles touch which patch |
+//! | `deforming` | bodies at any time, also those that deform |
 //! | `friction` | the friction of each pair |
 //! | `sizes`, `warnings` | how large things are, and what is likely a mistake |
 //! | `error` | why a scene cannot be simulated |
 
+mod deforming;
 mod error;
 mod friction;
 mod patch_triangles;
@@ -22,6 +24,7 @@ use sha2::{Digest as _, Sha256};
 use weft_partition::{Aggregates, Graph, PatchOptions, PatchTree};
 use weft_runtime::wire::hex;
 
+use self::deforming::moved;
 pub use self::error::WorldError;
 pub(crate) use self::friction::Friction;
 use self::patch_triangles::PatchTriangles;
@@ -42,7 +45,7 @@ use crate::mesh::{
 use crate::physics::ClothModel;
 use crate::scene::defaults::GRAVITY;
 use crate::scene::{
-    ClothSource, Culling, Pipeline, Placement, Preconditioner, Scene, Shape, Surface,
+    ClothSource, Culling, Pin, Pipeline, Placement, Preconditioner, Scene, Shape, Surface,
 };
 use crate::solve::aggregate_options;
 
@@ -78,6 +81,8 @@ pub struct World {
     body_meshes: Vec<TriMesh>,
     solids: Vec<Solid>,
     body_motions: Vec<BodyMotion>,
+    /// The checksums of what bodies deform by.
+    samples: Vec<[u8; 32]>,
     friction: Friction,
     distances: Distances,
     pinned: Vec<bool>,
@@ -103,13 +108,23 @@ impl World {
             let told = disagreement(placement, said);
             axes.extend(told.map(|told| format!("{what} `{name}` has {told}; the scene prevails")));
         };
-        let mut body_meshes = Vec::new();
+        let (mut body_meshes, mut body_motions) = (Vec::new(), Vec::new());
+        let mut samples = Vec::new();
         for body in &scene.bodies {
             let file = build_body_of_file(body)?;
             if let Shape::Mesh { placement, .. } = &body.shape {
                 note_axes("body", &body.name, placement, file.axes);
             }
-            body_meshes.push(file.mesh);
+            let deformed = deforming::make(body, &file)?;
+            let (mesh, motion) = match deformed {
+                Some(made) => {
+                    samples.push(made.digest);
+                    (made.mesh, made.motion)
+                }
+                None => (file.mesh, BodyMotion::new(body)),
+            };
+            body_meshes.push(mesh);
+            body_motions.push(motion);
         }
         let solids: Vec<Solid> = scene
             .bodies
@@ -117,7 +132,6 @@ impl World {
             .zip(&body_meshes)
             .map(|(body, mesh)| Solid::new(body, mesh))
             .collect();
-        let body_motions: Vec<BodyMotion> = scene.bodies.iter().map(BodyMotion::new).collect();
         let at_start: Vec<TriMesh> = (body_motions.iter().zip(&body_meshes))
             .map(|(motion, mesh)| moved(motion, mesh, 0.0))
             .collect();
@@ -141,7 +155,7 @@ impl World {
                 note_axes("cloth", &cloth.name, placement, file.axes);
             }
             let warp = warp(cloth, file.axes);
-            let pin_of = pins_of_vertices(&file, cloth)?;
+            let pin_of = pins_of_vertices(&file, cloth, &scene.bodies)?;
             let mesh = file.mesh;
             spans.push(widest_face(&mesh));
             model.add(&cloth.name, &mesh, &cloth.material, warp)?;
@@ -248,6 +262,14 @@ impl World {
             true => Kept::default(),
             false => tangles_of(model.rest(), model.triangles()),
         };
+        let followed = |pin: &Pin| {
+            let mut bodies = scene.bodies.iter().zip(&body_motions);
+            let name = pin.follow.as_ref()?;
+            let (_, motion) = bodies.find(|(body, _)| body.name == *name)?;
+            motion.deforming().cloned()
+        };
+        let all_pins = scene.cloths.iter().flat_map(|cloth| &cloth.pins);
+        let pins = Pins::new(all_pins, pinned, followed, model.rest());
         Ok(Self {
             bodies: bodies.collect(),
             kept_at_start,
@@ -256,7 +278,8 @@ impl World {
             friction: Friction::new(scene, &model),
             distances,
             pinned: is_pinned,
-            pins: Pins::new(scene.cloths.iter().flat_map(|cloth| &cloth.pins), pinned),
+            samples,
+            pins,
             patch_triangles,
             velocities: (0..n).map(|v| velocities[old(v)]).collect(),
             graph,
@@ -441,6 +464,7 @@ impl World {
             add(bytemuck::cast_slice(&body.positions));
             add(bytemuck::cast_slice(&body.triangles));
         }
+        self.samples.iter().for_each(|digest| add(digest));
         hex(&hasher.finalize())
     }
 
@@ -459,14 +483,18 @@ impl World {
     /// What audits see of each body at a time in s, with its name.
     #[must_use]
     pub fn audited_bodies(&self, time: f64) -> Vec<(&str, Audited<'_>)> {
-        let poses = self.body_motions.iter().map(|motion| motion.at(time));
         let audited = self
             .bodies
             .iter()
-            .zip(poses)
-            .map(|(body, pose)| match body {
-                Collider::Triangles(surface) => Audited::Triangles(Skin::of_body(surface, &pose)),
-                Collider::Analytic(body) => Audited::Formula(body.shape, pose),
+            .zip(&self.body_motions)
+            .map(|(body, motion)| match body {
+                Collider::Triangles(surface) => Audited::Triangles(match motion.deforming() {
+                    Some(deforming) => {
+                        Skin::of_body_then(surface, deforming.at(time).positions.clone())
+                    }
+                    None => Skin::of_body(surface, &motion.at(time)),
+                }),
+                Collider::Analytic(body) => Audited::Formula(body.shape, motion.at(time)),
             });
         let names = self.scene.bodies.iter().map(|body| body.name.as_str());
         names.zip(audited).collect()
@@ -487,38 +515,29 @@ impl World {
 
     /// The distance of a point from each body at this time, in m; negative inside.
     pub(crate) fn gaps(&self, p: DVec3, time: f64) -> Vec<f64> {
-        let bodies = self.solids.iter().zip(&self.body_motions);
-        let gaps = bodies.map(|(solid, motion)| solid.gap(motion.at(time).undo(p)));
-        gaps.collect()
+        self.solids_at(time).map(|solid| solid.gap(p)).collect()
     }
 
     /// How deep the deepest of some points is inside a body at this time, in m; negative if all are
     /// outside all of them.
     #[must_use]
     pub fn deepest(&self, points: &[DVec3], time: f64) -> f64 {
-        let poses = self.body_motions.iter().map(|motion| motion.at(time));
-        let bodies: Vec<_> = self.solids.iter().zip(poses).collect();
-        let depths = points.iter().flat_map(|&p| {
-            let of_bodies = bodies.iter();
-            of_bodies.map(move |(solid, pose)| solid.depth(pose.undo(p)))
-        });
+        let solids: Vec<_> = self.solids_at(time).collect();
+        let depths = (points.iter()).flat_map(|&p| solids.iter().map(move |solid| solid.depth(p)));
         depths.fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// How deep a point is inside a body at this time, in m; negative outside all of them.
     #[must_use]
     pub fn depth(&self, p: DVec3, time: f64) -> f64 {
-        let bodies = self.solids.iter().zip(&self.body_motions);
-        let depths = bodies.map(|(solid, motion)| solid.depth(motion.at(time).undo(p)));
+        let depths = self.solids_at(time).map(|solid| solid.depth(p));
         depths.fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// How deep a point is inside a body at this time, in m, and the unit vector to where it is
     /// nearest to being out; `None` outside.
     pub(crate) fn way_out(&self, body: u32, p: DVec3, time: f64) -> Option<(f64, DVec3)> {
-        let pose = self.body_motions[body as usize].at(time);
-        let (depth, direction) = self.solids[body as usize].way_out(pose.undo(p))?;
-        Some((depth, pose.turned(direction)))
+        self.solid_at(body, time).way_out(p)
     }
 
     /// Values in the order of the scene's own vertices, from one per vertex of the tree's
@@ -546,14 +565,6 @@ fn work(vertices: usize, near: &[[u32; 2]], far: &[[u32; 2]]) -> Vec<u32> {
         }
     }
     work
-}
-
-/// A body's mesh at a time in s.
-fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh {
-    let pose = motion.at(time);
-    let mut mesh = placed.clone();
-    mesh.positions.iter_mut().for_each(|p| *p = pose.apply(*p));
-    mesh
 }
 
 /// The diameter in m of the largest of the smallest circles around each triangle.

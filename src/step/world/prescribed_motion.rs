@@ -10,16 +10,20 @@
 //! Certification may have stopped a vertex on its way. Then it lags behind its pin, and catches up
 //! at no more than [`CATCH_UP`] beside the pin's own velocity.
 //!
+//! A pin that follows a body that deforms has each of its vertices go along with the point of the
+//! surface that was nearest to it at the start, and turn with the triangle there.
+//!
 //! These are the constraints with prescribed values of [BW98 §5]. Bodies leave fixed vertices
 //! alone, and push sliding ones by the impulses of `corrections` only.
 //!
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use glam::{DMat3, DVec3};
 
-use crate::collide::bodies::{BodyMotion, Pose};
+use crate::collide::bodies::{Attached, BodyMotion, Deforming, Pose};
 use crate::scene::{Pin, Slide};
 
 /// The vertices that are held, and what their pins do.
@@ -46,15 +50,26 @@ struct Kind {
     motion: BodyMotion,
     /// Where the body is at time 0 that it follows, if it follows one.
     start: Option<Pose>,
+    /// The body that deforms and that it follows, and where its vertices, ascending, are attached.
+    attached: Option<(Arc<Deforming>, Vec<(u32, Attached)>)>,
 }
 
 /// The motion that a pin prescribes in a substep.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PrescribedMotion {
     /// The projection onto the directions that are free.
     pub(crate) free: DMat3,
-    /// The poses from and to which it takes what it holds; `None` if that stays where it is.
-    poses: Option<[Pose; 2]>,
+    /// The way of what it holds; `None` if that stays where it is.
+    way: Option<Way>,
+}
+
+/// The way that a pin takes its vertices in a substep.
+#[derive(Clone, Debug)]
+enum Way {
+    /// From one pose to another.
+    Poses([Pose; 2]),
+    /// Each vertex, ascending, from one place in m to another.
+    Places(Vec<(u32, [DVec3; 2])>),
 }
 
 /// The speed in m/s at which vertices catch up that lag behind their pin.
@@ -62,20 +77,35 @@ const CATCH_UP: f64 = 1.0;
 
 impl Pins {
     /// Takes the pins of all cloths, and the vertices that they hold, in any order.
-    pub(crate) fn new<'p>(pins: impl Iterator<Item = &'p Pin>, mut pinned: Vec<Pinned>) -> Self {
+    /// `followed` tells the body that a pin follows, if that deforms; `rest` is where vertices start,
+    /// in m.
+    pub(crate) fn new<'p>(
+        pins: impl Iterator<Item = &'p Pin>,
+        mut pinned: Vec<Pinned>,
+        followed: impl Fn(&Pin) -> Option<Arc<Deforming>>,
+        rest: &[DVec3],
+    ) -> Self {
         pinned.sort_unstable();
-        let kind = |pin: &Pin| {
+        let kind = |(number, pin): (u32, &Pin)| {
             let motion = BodyMotion::of(pin.velocity, pin.motion.as_ref());
             Kind {
                 slide: pin.slide,
                 start: pin.follow.as_ref().map(|_| motion.at(0.0)),
+                attached: followed(pin).map(|body| {
+                    let shape = body.at(0.0);
+                    let own = pinned.iter().filter(|pinned| pinned.pin == number);
+                    let attached = own.map(|pinned| {
+                        let place = rest[pinned.vertex as usize];
+                        (pinned.vertex, Attached::new(place, &shape))
+                    });
+                    let attached = attached.collect();
+                    (body, attached)
+                }),
                 motion,
             }
         };
-        Self {
-            pinned,
-            pins: pins.map(kind).collect(),
-        }
+        let pins = (0..).zip(pins).map(kind).collect();
+        Self { pinned, pins }
     }
 
     /// The vertices of a range that are held.
@@ -97,10 +127,21 @@ impl Pins {
 
 impl Kind {
     fn is_fixed(&self) -> bool {
-        self.slide == Slide::Nowhere && self.motion.is_still()
+        self.slide == Slide::Nowhere && self.motion.is_still() && self.attached.is_none()
     }
 
     fn prescribe(&self, times: [f64; 2]) -> PrescribedMotion {
+        if let Some((body, attached)) = &self.attached {
+            let [from, to] = times.map(|time| body.at(time));
+            let places = attached.iter().map(|(vertex, held)| {
+                let ends = [&from, &to].map(|shape| held.at(&shape.positions));
+                (*vertex, ends)
+            });
+            return PrescribedMotion {
+                free: self.slide.free(),
+                way: Some(Way::Places(places.collect())),
+            };
+        }
         let pose = |time: f64| {
             let pose = self.motion.at(time);
             self.start.map_or(pose, |start| pose.since(&start))
@@ -109,7 +150,7 @@ impl Kind {
         let turned = |[_, to]: [Pose; 2]| self.slide.turned(|d| to.turned(d));
         PrescribedMotion {
             free: poses.map_or(self.slide, turned).free(),
-            poses,
+            way: poses.map(Way::Poses),
         }
     }
 }
@@ -117,23 +158,28 @@ impl Kind {
 impl PrescribedMotion {
     /// Whether vertices stay where they are, in all directions.
     pub(crate) fn is_fixed(&self) -> bool {
-        self.poses.is_none()
+        self.way.is_none()
     }
 
     /// The velocity in m/s, in a substep of `dt` s that begins with the vertex at `x`, of a vertex
     /// that started at `start` (m), in the directions that are held.
-    pub(crate) fn velocity(&self, start: DVec3, x: DVec3, dt: f64) -> DVec3 {
-        self.poses.map_or(DVec3::ZERO, |[from, to]| {
-            let (before, after) = (from.apply(start), to.apply(start));
-            let lag = self.held(before - x);
-            let (behind, most) = (lag.length(), CATCH_UP * dt);
-            let way = if behind > most {
-                (after - before) + lag * (most / behind)
-            } else {
-                after - x
-            };
-            self.held(way) / dt
-        })
+    pub(crate) fn velocity(&self, vertex: u32, start: DVec3, x: DVec3, dt: f64) -> DVec3 {
+        let [before, after] = match &self.way {
+            None => return DVec3::ZERO,
+            Some(Way::Poses(poses)) => poses.each_ref().map(|pose| pose.apply(start)),
+            Some(Way::Places(places)) => {
+                let found = places.binary_search_by_key(&vertex, |(vertex, _)| *vertex);
+                found.map_or([x; 2], |found| places[found].1)
+            }
+        };
+        let lag = self.held(before - x);
+        let (behind, most) = (lag.length(), CATCH_UP * dt);
+        let way = if behind > most {
+            (after - before) + lag * (most / behind)
+        } else {
+            after - x
+        };
+        self.held(way) / dt
     }
 
     /// The part of a vector in the directions that are held.

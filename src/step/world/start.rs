@@ -8,16 +8,26 @@ use crate::collide::audit::{Skin, crossings};
 use crate::collide::{BodyMotion, Solid};
 use crate::mesh::{FileMesh, TriMesh};
 use crate::physics::ClothModel;
-use crate::scene::{Cloth, Held, Pin, Scene, Surface};
+use crate::scene::{Body, Cloth, Held, Pin, Scene, Slide, Surface};
 
 /// Finds the pin that holds each vertex.
 pub(super) fn pins_of_vertices(
     file: &FileMesh,
     cloth: &Cloth,
+    bodies: &[Body],
 ) -> Result<Vec<Option<usize>>, WorldError> {
     let mesh = &file.mesh;
     let mut pin_of: Vec<Option<usize>> = vec![None; mesh.positions.len()];
     for (index, pin) in cloth.pins.iter().enumerate() {
+        let body = pin.follow.as_ref().filter(|_| pin.slide != Slide::Nowhere);
+        let body = bodies.iter().find(|of| Some(&of.name) == body);
+        if let Some(body) = body.filter(|body| body.deformation.is_some()) {
+            return Err(WorldError::SlidesOnDeforming {
+                cloth: cloth.name.clone(),
+                pin: index,
+                body: body.name.clone(),
+            });
+        }
         let held: Vec<usize> = match &pin.held {
             &Held::Nearest(point) => {
                 let nearest = (0..pin_of.len()).min_by(|&a, &b| {

@@ -1,0 +1,383 @@
+//! Bodies that deform: by files and by point caches, under cloth.
+
+use std::path::Path;
+
+use glam::DVec3;
+use weft_runtime::ScopeOptions;
+use weft_runtime::comm::solo::Solo;
+
+use super::moving::ends_the_same;
+use super::{Simulation, StepError, World, run};
+use crate::collide::audit::crossings;
+use crate::mesh::{TriMesh, icosphere, write_obj};
+use crate::scene::Scene;
+
+/// Writes a mesh as a file of a sequence.
+fn write(folder: &Path, name: &str, mesh: &TriMesh) {
+    let mut text = Vec::new();
+    write_obj(mesh, &mut text).unwrap();
+    std::fs::write(folder.join(name), text).unwrap();
+}
+
+fn ball() -> TriMesh {
+    icosphere(DVec3::new(0.0, 0.0, -0.1), 0.08, 0.02).unwrap()
+}
+
+/// Writes the files of a ball whose vertices are moved by a function of them and of the sample.
+fn sequence(folder: &Path, samples: u32, place: impl Fn(DVec3, f64) -> DVec3) {
+    for sample in 0..samples {
+        let mut mesh = ball();
+        for p in &mut mesh.positions {
+            *p = place(*p, f64::from(sample));
+        }
+        write(folder, &format!("ball.{:03}.obj", sample + 7), &mesh);
+    }
+}
+
+/// A point cache of the same: the format by its ending.
+fn cache(path: &Path, samples: &[Vec<DVec3>], rate: f32) {
+    let is_mdd = path.extension().is_some_and(|ending| ending == "mdd");
+    let (count, points) = (samples.len() as i32, samples[0].len() as i32);
+    let mut bytes = Vec::new();
+    if is_mdd {
+        bytes.extend(count.to_be_bytes());
+        bytes.extend(points.to_be_bytes());
+        (0..count).for_each(|k| bytes.extend((k as f32 / rate).to_be_bytes()));
+    } else {
+        bytes.extend(b"POINTCACHE2\0");
+        bytes.extend(1_i32.to_le_bytes());
+        bytes.extend(points.to_le_bytes());
+        bytes.extend(0_f32.to_le_bytes());
+        bytes.extend(1_f32.to_le_bytes());
+        bytes.extend(count.to_le_bytes());
+    }
+    for number in samples.iter().flatten().flat_map(DVec3::to_array) {
+        let number = number as f32;
+        bytes.extend(if is_mdd {
+            number.to_be_bytes()
+        } else {
+            number.to_le_bytes()
+        });
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// A sheet of 0.3 m by 0.3 m over a body.
+fn text(cloth: &str, body: &str, rest: &str) -> String {
+    format!(
+        r#"
+        time = {{ step = "4 ms", end = "2 s" }}
+        contact.thickness = "4 mm"
+        partition.patches = 4
+        {rest}
+        [[cloth]]
+        grid = {{ size = "0.3 m", vertices = 16 }}
+        rotation = [0, 0, 0.3]
+        material = {{ density = "0.15 kg/m2", stretch = "300 N/m", bending = "1e-5 N m", damping_stiffness = "4 ms" }}
+        {cloth}
+        [[body]]
+        name = "ball"
+        shape = "mesh"
+        {body}
+        "#
+    )
+}
+
+fn scene(folder: &Path, text: &str) -> Scene {
+    Scene::parse(text, Some(&folder.join("scene.toml")), &[]).unwrap()
+}
+
+fn world(folder: &Path, text: &str) -> World {
+    World::build(&scene(folder, text)).unwrap()
+}
+
+const SEQUENCE: &str = "sequence = \"ball.*.obj\"\nrate = 25";
+
+/// The largest distance of vertices of two simulations, in m.
+fn apart(a: &Simulation<'_>, b: &Simulation<'_>) -> f64 {
+    let both = a.positions().iter().zip(b.positions());
+    both.map(|(a, b)| a.distance(*b)).fold(0.0, f64::max)
+}
+
+/// Vertices that all go alike are a rigid body: the differences are of rounding.
+#[test]
+fn a_sequence_that_is_only_moved_is_a_rigid_body() {
+    let folder = tempfile::tempdir().unwrap();
+    let velocity = DVec3::new(0.125, 0.0, 0.25);
+    sequence(folder.path(), 8, |p, k| p + velocity * (k / 25.0));
+    write(folder.path(), "still.obj", &ball());
+    for certify in ["", "contact.certify = true"] {
+        let scene = |body| text("", body, certify);
+        let rigid = "mesh = \"still.obj\"\nvelocity = [0.125, 0, 0.25]";
+        let one = world(folder.path(), &scene(rigid));
+        let two = world(folder.path(), &scene(SEQUENCE));
+        let (one, two) = (run(&one, 60, |_| {}), run(&two, 60, |_| {}));
+        assert!(one.positions().iter().any(|x| x.z > 0.0));
+        let apart = apart(&one, &two);
+        assert!(apart < 1e-12, "{apart}");
+    }
+}
+
+/// The whole of a body that deforms moves as others do.
+#[test]
+fn a_sequence_that_keeps_its_shape_turns_and_moves_by_keyframes() {
+    let folder = tempfile::tempdir().unwrap();
+    sequence(folder.path(), 3, |p, _| p);
+    write(folder.path(), "still.obj", &ball());
+    let motion = "motion = { center = [0, 0, -0.1], keyframes = [{ time = 0 }, { time = 0.4, turn = [0, 0, \"40 deg\"], \
+                  translation = [0, 0, 0.05] }] }";
+    let of = |body: &str| world(folder.path(), &text("", &format!("{body}\n{motion}"), ""));
+    let (one, two) = (of("mesh = \"still.obj\""), of(SEQUENCE));
+    let (one, two) = (run(&one, 60, |_| {}), run(&two, 60, |_| {}));
+    let apart = apart(&one, &two);
+    assert!(apart < 1e-10, "{apart}");
+}
+
+/// A ball that breathes, and is dented while it does.
+fn breathing(p: DVec3, k: f64) -> DVec3 {
+    let center = DVec3::new(0.0, 0.0, -0.1);
+    let r = p - center;
+    let dent = 0.15 * (40.0 * r.x).sin() * (k * 0.4).sin();
+    center + r * (1.0 + 0.25 * (k * 0.7).sin() + dent)
+}
+
+#[test]
+fn cloth_on_a_body_that_breathes_is_certified_and_does_not_depend_on_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    sequence(folder.path(), 14, breathing);
+    let certified = "contact.certify = true";
+    let world = world(folder.path(), &text("", SEQUENCE, certified));
+    let mut lowest = 0.0_f64;
+    let s = run(&world, 110, |s| {
+        let (x, time) = (s.positions(), s.time());
+        assert_eq!(crossings(x, world.model().triangles()).len(), 0);
+        assert_eq!(world.crossings_with_bodies(x, time), 0, "{}", s.step());
+        assert!(world.deepest(x, time) < 0.0, "{}", s.step());
+        lowest = x.iter().map(|x| x.z).fold(lowest, f64::min);
+    });
+    assert!(lowest < -0.05 && s.squeezed().is_empty());
+    drop(s);
+    // Three ranks, from the start and from a state in between.
+    assert!(ends_the_same(&world, 60, 33) > 0);
+}
+
+/// A body that is wrung at 3000 degrees a second, and crushed onto a plate: cloth is let through and
+/// marked, and cloth never goes through cloth.
+#[test]
+fn what_closes_on_cloth_lets_it_through() {
+    let folder = tempfile::tempdir().unwrap();
+    sequence(folder.path(), 4, |p, k| {
+        let turn = 0.4 * k * (p.z + 0.1) / 0.08;
+        let (sine, cosine) = turn.sin_cos();
+        let r = DVec3::new(cosine * p.x - sine * p.y, sine * p.x + cosine * p.y, p.z);
+        r + DVec3::Z * (0.05 * k)
+    });
+    let plate = "[[body]]\nshape = \"box\"\ncenter = [0, 0, 0.04]\nsize = [0.6, 0.6, 0.02]";
+    let certified = "contact.certify = true";
+    let text = format!("{}\n{plate}", text("", SEQUENCE, certified));
+    let world = world(folder.path(), &text);
+    let mut squeezed = 0;
+    run(&world, 45, |s| {
+        let triangles = world.model().triangles();
+        assert_eq!(crossings(s.positions(), triangles).len(), 0, "{}", s.step());
+        squeezed = squeezed.max(s.squeezed().len());
+    });
+    assert!(squeezed > 0);
+}
+
+/// A point cache has 32 bits, and so differs from the files by as much.
+#[test]
+fn point_caches_are_the_sequence_of_their_mesh() {
+    let folder = tempfile::tempdir().unwrap();
+    sequence(folder.path(), 6, breathing);
+    let samples: Vec<Vec<DVec3>> = (0..6)
+        .map(|k| {
+            let of = ball().positions.into_iter();
+            of.map(|p| breathing(p, f64::from(k))).collect()
+        })
+        .collect();
+    for name in ["ball.pc2", "ball.mdd"] {
+        cache(&folder.path().join(name), &samples, 25.0);
+    }
+    write(folder.path(), "ball.obj", &ball());
+    let of_files = world(folder.path(), &text("", SEQUENCE, ""));
+    for body in [
+        "sequence = \"ball.pc2\"\nrate = 25",
+        "sequence = \"ball.mdd\"",
+    ] {
+        let body = format!("mesh = \"ball.obj\"\n{body}");
+        let world = world(folder.path(), &text("", &body, ""));
+        for time in [0.0, 0.01, 0.05, 0.17, 9.0] {
+            let [one, two] = [&of_files, &world].map(|world| world.moved_bodies(time));
+            let both = one[0].1.positions.iter().zip(&two[0].1.positions);
+            assert!(both.into_iter().all(|(a, b)| a.distance(*b) < 1e-7));
+        }
+    }
+}
+
+/// A pinned border goes where the surface below it goes.
+#[test]
+fn pins_follow_the_surface_of_a_body_that_deforms() {
+    let folder = tempfile::tempdir().unwrap();
+    let center = DVec3::new(0.0, 0.0, -0.1);
+    sequence(folder.path(), 6, |p, k| {
+        center + (p - center) * (1.0 + 0.1 * k)
+    });
+    let cloth = "center = [0, 0, 0.05]\npins = [{ min = [-0.16, -1, -1], max = [-0.14, 1, 1], follow = \"ball\" }]";
+    let world = world(folder.path(), &text(cloth, SEQUENCE, ""));
+    let start: Vec<DVec3> = world.model().rest().to_vec();
+    let s = run(&world, 50, |_| {});
+    let surface = |p: DVec3, radius: f64| center + (p - center).normalize() * radius;
+    let mut held = 0;
+    for (vertex, &at) in start.iter().enumerate() {
+        if world.pinned()[vertex] {
+            // The offset from the facet that was nearest stays; facets of a ball are near spheres.
+            let known = at + surface(at, 0.12) - surface(at, 0.08);
+            let off = s.positions()[vertex].distance(known);
+            assert!(off < 0.006, "{off}");
+            held += 1;
+        }
+    }
+    assert_eq!(held, 16);
+}
+
+/// The problem that a scene is refused for.
+fn refused(folder: &Path, body: &str) -> String {
+    let text = text("center = [0, 0, 0.3]", body, "");
+    let scene = Scene::parse(&text, Some(&folder.join("scene.toml")), &[]);
+    match scene {
+        Ok(scene) => World::build(&scene).unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn samples_that_are_wrong_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    sequence(at, 5, |p, _| p);
+    write(at, "ball.obj", &ball());
+    let names = |told: &str, parts: &[&str]| {
+        for part in parts {
+            assert!(told.contains(part), "{part} in {told}");
+        }
+    };
+    // Another topology from some file on.
+    let other = icosphere(DVec3::ZERO, 0.08, 0.03).unwrap();
+    write(at, "ball.010.obj", &other);
+    names(
+        &refused(at, SEQUENCE),
+        &["ball.010.obj", "vertices and", "the first"],
+    );
+    let mut turned = ball();
+    turned.triangles[3].rotate_left(1);
+    write(at, "ball.010.obj", &turned);
+    names(&refused(at, SEQUENCE), &["ball.010.obj", "triangle 3"]);
+    // A number that is no place.
+    let mut far = ball();
+    far.positions[5].y = 1e300;
+    write(at, "ball.010.obj", &far);
+    names(&refused(at, SEQUENCE), &["ball.010.obj", "vertex 5"]);
+    // A number that is missing, and one that is there twice.
+    std::fs::remove_file(at.join("ball.010.obj")).unwrap();
+    names(
+        &refused(at, SEQUENCE),
+        &["no file of number 10", "ball.009.obj"],
+    );
+    write(at, "ball.10.obj", &ball());
+    write(at, "ball.010.obj", &ball());
+    names(&refused(at, SEQUENCE), &["two files of number 10"]);
+    std::fs::remove_file(at.join("ball.10.obj")).unwrap();
+    // What keys say.
+    for (body, part) in [
+        ("sequence = \"ball.*.obj\"", "rate = 25"),
+        ("sequence = \"none.*.obj\"\nrate = 25", "names no file"),
+        ("sequence = \"ball.obj\"\nrate = 25", "wants one `*`"),
+        ("sequence = \"ball.*.fbx\"\nrate = 25", "point cache"),
+        ("mesh = \"ball.obj\"\nrate = 25", "of a `sequence`"),
+        ("sequence = \"ball.pc2\"\nrate = 25", "no file at"),
+        ("rate = 25", "mesh = "),
+    ] {
+        names(&refused(at, body), &[part]);
+    }
+    // Point caches.
+    let samples = vec![ball().positions; 4];
+    let path = at.join("ball.pc2");
+    cache(&path, &samples, 25.0);
+    let whole = std::fs::read(&path).unwrap();
+    let body = "mesh = \"ball.obj\"\nsequence = \"ball.pc2\"\nrate = 25";
+    for (bytes, parts) in [
+        (&whole[..whole.len() - 1], &["ends early, in sample 3"][..]),
+        (&whole[..20], &["ends in its header"]),
+        (b"POINTCACHE3", &["ends in its header"]),
+        (
+            &[&b"POINTCACHE3\0"[..], &whole[12..]].concat(),
+            &["POINTCACHE2"],
+        ),
+        (&[&whole[..], &[0; 4]].concat(), &["take"]),
+        (
+            &[&whole[..16], &9_i32.to_le_bytes(), &whole[20..]].concat(),
+            &["it has 9 points"],
+        ),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        names(&refused(at, body), &[&["ball.pc2"], parts].concat());
+    }
+    let mut bad = samples.clone();
+    bad[2][7].x = f64::NAN;
+    cache(&path, &bad, 25.0);
+    names(
+        &refused(at, body),
+        &["ball.pc2", "sample 2", "vertex 7", "NaN"],
+    );
+    let path = at.join("ball.mdd");
+    cache(&path, &samples, -25.0);
+    let body = "mesh = \"ball.obj\"\nsequence = \"ball.mdd\"";
+    names(&refused(at, body), &["ball.mdd", "sample 1", "ascend"]);
+    cache(&path, &samples, 25.0);
+    let body = format!("{body}\nrate = 25");
+    names(&refused(at, &body), &["leave it out"]);
+}
+
+/// A step whose sample has vanished since fails, and is not kept.
+#[test]
+fn a_sample_that_vanishes_while_the_run_goes_on_stops_it() {
+    let folder = tempfile::tempdir().unwrap();
+    sequence(folder.path(), 5, |p, _| p);
+    let world = world(folder.path(), &text("", SEQUENCE, ""));
+    let mut comm = Solo::new();
+    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    std::fs::remove_file(folder.path().join("ball.009.obj")).unwrap();
+    let failed = loop {
+        match s.advance(&mut comm) {
+            Ok(_) => assert!(s.step() < 11),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(&failed, StepError::Body { body, .. } if body == "ball"));
+    let told = failed.to_string();
+    assert!(
+        told.contains("ball.009.obj") && told.contains("--resume"),
+        "{told}"
+    );
+    // The second sample is at 40 ms, and a step that ends there ends behind it by rounding.
+    assert!((9..=10).contains(&s.step()), "{}", s.step());
+}
+
+/// What a body deforms by is part of what a run is of.
+#[test]
+fn other_samples_are_another_world() {
+    let folder = tempfile::tempdir().unwrap();
+    sequence(folder.path(), 5, breathing);
+    let text = text("", SEQUENCE, "");
+    let before = world(folder.path(), &text).digest();
+    assert_eq!(before, world(folder.path(), &text).digest());
+    let mut last = ball();
+    last.positions.iter_mut().for_each(|p| p.x *= 1.5);
+    write(folder.path(), "ball.011.obj", &last);
+    assert_ne!(before, world(folder.path(), &text).digest());
+    // The echo of a scene is read as the scene.
+    let scene = scene(folder.path(), &text);
+    let again = Scene::parse(&scene.echo(), None, &[]).unwrap();
+    assert_eq!(again.bodies, scene.bodies);
+}
