@@ -157,6 +157,7 @@ impl Scene {
             thickness: reach.least(),
             distances: reach,
             self_collision: true,
+            all_pairs: true,
         };
         Snapshot::new(&geometry, volumes, &self.crumpled.x, v, 0.0, 1.0)
     }
@@ -170,6 +171,7 @@ impl Scene {
             thickness: 0.0,
             distances: &self.touching,
             self_collision: false,
+            all_pairs: true,
         };
         Snapshot::new(&geometry, volumes, &self.draped.x, &self.still, 0.0, 1.0)
     }

@@ -53,7 +53,8 @@ pub fn check_body(mesh: &TriMesh, closed: bool) -> Result<(), MeshError> {
     faults.stop_if_any()
 }
 
-/// Refuses a cloth too fine to collide with itself: all edges must be longer than `thickness` in m.
+/// Refuses a cloth too fine for all of its pairs of features to push each other: all edges must be
+/// longer than `thickness` in m.
 ///
 /// A grid is checked with its scene; this is for meshes from files, after [`check_cloth`].
 ///

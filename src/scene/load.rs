@@ -145,7 +145,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
 
     let surroundings = Surroundings {
         folder: path.and_then(Path::parent),
-        thickness: contact.self_collision.then_some(contact.thickness),
+        thickness: contact.pushes_all_pairs().then_some(contact.thickness),
         step: time.step,
         names: BTreeSet::new().into(),
     };

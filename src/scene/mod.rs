@@ -737,6 +737,8 @@ pub struct ContactParameters {
     pub self_friction: f64,
     /// Which tests of cloth against itself are left out.
     pub culling: Culling,
+    /// Which pairs of features of cloth push each other.
+    pub pairs: ContactPairs,
     /// How impulses between layers are found.
     pub response: Response,
     /// A pass ends when no constraint asks for more than this share of the least distance to keep
@@ -761,6 +763,16 @@ pub struct ContactParameters {
     /// How pairs of features know on which side of each other they belong, with
     /// [`Pipeline::History`].
     pub sides: Sides,
+}
+
+impl ContactParameters {
+    /// Whether all pairs of features of cloth that come within reach push each other, neighbours of
+    /// one sheet too.
+    #[must_use]
+    pub fn pushes_all_pairs(&self) -> bool {
+        self.self_collision
+            && (self.pairs == ContactPairs::All || self.pipeline == Pipeline::History)
+    }
 }
 
 /// What a step does about contacts, and when, by the names that scenes give it.
@@ -836,6 +848,30 @@ impl Sides {
             Self::Parity => "parity",
             Self::Paper => "paper",
             Self::None => "none",
+        }
+    }
+}
+
+/// Which pairs of features of cloth that come within reach push each other, by the names that scenes
+/// give them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContactPairs {
+    /// Those at local minima of the distance between the surfaces around them.
+    Closest,
+    /// All.
+    All,
+}
+
+impl ContactPairs {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Closest, Self::All];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Closest => "closest",
+            Self::All => "all",
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::mesh::{READABLE_FORMATS, is_readable_format, is_usd, remedy};
 pub(super) struct Surroundings<'a> {
     /// Folder that mesh files are relative to.
     pub(super) folder: Option<&'a Path>,
-    /// The thickness in m of cloth that has none of its own, if cloth collides with itself.
+    /// The thickness in m of cloth that has none of its own, if all pairs of cloth push.
     pub(super) thickness: Option<f64>,
     /// Length of a step in s.
     pub(super) step: f64,
@@ -38,7 +38,7 @@ pub(super) struct Thickness {
 }
 
 impl Surroundings<'_> {
-    /// The thickness of a cloth that may have its own, if cloth collides with itself.
+    /// The thickness of a cloth that may have its own, if all pairs of cloth push.
     pub(super) fn thickness_of(&self, own: Option<f64>) -> Option<Thickness> {
         let (key, thickness) = match (self.thickness?, own) {
             (_, Some(own)) => ("cloth.thickness", own),

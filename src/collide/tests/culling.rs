@@ -113,6 +113,7 @@ impl Case {
             thickness: self.distances.least(),
             distances: &self.distances,
             self_collision: true,
+            all_pairs: true,
         }
     }
 

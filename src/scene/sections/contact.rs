@@ -5,12 +5,13 @@ use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
 use crate::scene::{
-    ContactParameters, Culling, Pipeline, Response, Scene, Sides, Squeezed, Substeps,
+    ContactPairs, ContactParameters, Culling, Pipeline, Response, Scene, Sides, Squeezed, Substeps,
 };
 
 type Of<F> = Value<ContactParameters, F>;
 
 words!(Culling);
+words!(ContactPairs);
 words!(Response);
 words!(Squeezed);
 words!(Pipeline);
@@ -63,6 +64,19 @@ impl Section for ContactParameters {
         )
         .changes(Changes::Output)
         .idle(without_layers),
+        Key::new(
+            "pairs",
+            &Of {
+                form: OneOf::<ContactPairs>::NEW,
+                get: |contact| Some(contact.pairs),
+                set: |contact, pairs| contact.pairs = pairs,
+            },
+            "Which pairs of features of cloth push each other. `\"closest\"`: those at [local minima of \
+             the distance](understand/contact.md#one-pair-for-a-contact), so that a contact of smooth \
+             layers is one pair for a vertex. `\"all\"`: all that come within reach. Steps are certified \
+             for all pairs either way.",
+        )
+        .idle(without_pairs),
         Key::new(
             "response",
             &Of {
@@ -192,6 +206,17 @@ impl Section for ContactParameters {
 fn without_layers(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.self_collision)
         .then_some("contact.self_collision is off: turn it on, or leave this out")
+}
+
+/// Why the choice of pairs does nothing, if so.
+fn without_pairs(scene: &Scene) -> Option<&'static str> {
+    match scene.contact.pipeline {
+        Pipeline::Search => without_layers(scene),
+        Pipeline::History => Some(
+            "with contact.pipeline = \"2009\" all pairs are kept, for they are those of many substeps: \
+             leave this out",
+        ),
+    }
 }
 
 /// Why parameters of pairs that are found once for many substeps do nothing, if so.

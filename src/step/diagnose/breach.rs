@@ -82,7 +82,9 @@ impl Simulation<'_> {
             (1e5 * limit).round() / 1e3
         );
         let pins = torn(world, x, corner, limit);
-        let bodies = squeezed(world, x, triangle, self.time());
+        let near = ring(world, triangle);
+        let bodies = squeezed(world, x, &near, self.time())
+            .or_else(|| squeezed_elsewhere(world, x, triangle, self.time()));
         if pins.is_none() && bodies.is_none() {
             return format!("{at}; {}", or_shorter_steps(world, triangle));
         }
@@ -207,38 +209,84 @@ impl Apart {
 }
 
 /// The two bodies that leave cloth less room at a triangle than it takes, if there are such.
-fn squeezed(world: &World, x: &[DVec3], triangle: u32, time: f64) -> Option<Cause> {
+fn squeezed(world: &World, x: &[DVec3], vertices: &[u32], time: f64) -> Option<Cause> {
+    let narrowest = narrowest(world, x, vertices, (ROOM * 0.5, time))?;
+    Some(narrowest.cause(world, "there"))
+}
+
+/// The two bodies that leave less room than one layer takes, anywhere in the cloth of a triangle, if
+/// there are such. Constraints that cannot all be satisfied may throw cloth far from where they are.
+fn squeezed_elsewhere(world: &World, x: &[DVec3], triangle: u32, time: f64) -> Option<Cause> {
+    let cloth = cloth_of(world, triangle);
+    let cloths = world.model().cloth_of_vertex();
+    let vertices: Vec<u32> = (0..x.len() as u32)
+        .filter(|&vertex| cloths[vertex as usize] as usize == cloth)
+        .collect();
+    let narrowest = narrowest(world, x, &vertices, (1.0, time))?;
+    let place = format!(
+        "at vertex {}",
+        world.name(narrowest.vertex as usize).of_cloth
+    );
+    Some(narrowest.cause(world, &place))
+}
+
+/// The place where two bodies that face each other leave the least room.
+struct Narrowest {
+    /// In m.
+    room: f64,
+    bodies: [usize; 2],
+    vertex: u32,
+}
+
+impl Narrowest {
+    fn cause(&self, world: &World, place: &str) -> Cause {
+        let (bodies, distances) = (&world.scene().bodies, world.distances());
+        let [a, b] = self.bodies;
+        let layer = taken(distances, self.vertex, self.bodies);
+        let told = format!(
+            "bodies `{}` and `{}` leave {:.2} mm of room {place}, where a layer of cloth takes {:.2} mm between bodies and every further one \
+             {:.2} mm: keep them farther apart, or take a smaller contact.thickness",
+            bodies[a].name,
+            bodies[b].name,
+            1e3 * self.room.max(0.0),
+            1e3 * layer,
+            1e3 * distances.between(self.vertex, self.vertex)
+        );
+        let surely = self.room < layer;
+        Cause { told, surely }
+    }
+}
+
+/// The place among vertices where two bodies that face each other, at least one of which moves,
+/// leave the least room; less than `layers` times that of a layer.
+fn narrowest(
+    world: &World,
+    x: &[DVec3],
+    vertices: &[u32],
+    (layers, time): (f64, f64),
+) -> Option<Narrowest> {
     let bodies = &world.scene().bodies;
-    let distances = world.distances();
-    let mut narrowest: Option<(f64, [usize; 2], u32)> = None;
-    for vertex in ring(world, triangle) {
+    let mut narrowest: Option<Narrowest> = None;
+    for &vertex in vertices {
         let p = x[vertex as usize];
         let gaps: Vec<f64> = world.gaps(p, time);
         for b in 0..gaps.len() {
             for a in 0..b {
                 let room = gaps[a] + gaps[b];
                 let moves = !bodies[a].is_still() || !bodies[b].is_still();
-                let narrower = narrowest.is_none_or(|(least, ..)| room < least);
-                let few = room < ROOM * 0.5 * taken(distances, vertex, [a, b]);
+                let narrower = narrowest.as_ref().is_none_or(|least| room < least.room);
+                let few = room < layers * taken(world.distances(), vertex, [a, b]);
                 if moves && few && narrower && face(world, p, [a, b], time) {
-                    narrowest = Some((room, [a, b], vertex));
+                    narrowest = Some(Narrowest {
+                        room,
+                        bodies: [a, b],
+                        vertex,
+                    });
                 }
             }
         }
     }
-    let (room, [a, b], vertex) = narrowest?;
-    let layer = taken(distances, vertex, [a, b]);
-    let told = format!(
-        "bodies `{}` and `{}` leave {:.2} mm of room there, where a layer of cloth takes {:.2} mm between bodies and every further one \
-         {:.2} mm: keep them farther apart, or take a smaller contact.thickness",
-        bodies[a].name,
-        bodies[b].name,
-        1e3 * room.max(0.0),
-        1e3 * layer,
-        1e3 * distances.between(vertex, vertex)
-    );
-    let surely = room < layer;
-    Some(Cause { told, surely })
+    narrowest
 }
 
 /// The room in m that a layer of cloth takes at a vertex between two bodies.
@@ -457,7 +505,7 @@ mod tests {
                 -0.0006 * side
             )
         };
-        let strip = "partition.patches = 4\ntime.step = \"1 ms\"\n[[cloth]]\nrotation = [\"90 deg\", 0, 0]\ncenter = [0, 0, 0.8]\n\
+        let strip = "partition.patches = 4\ntime.step = \"1 ms\"\ncontact.pairs = \"all\"\n[[cloth]]\nrotation = [\"90 deg\", 0, 0]\ncenter = [0, 0, 0.8]\n\
                      grid = { size = [0.1, 0.4], vertices = [11, 41] }\n\
                      material = { density = 0.15, stretch = 1000, bending = 1e-5 }\n";
         let told = told(

@@ -421,6 +421,7 @@ impl World {
             thickness: self.distances.least_of_cloth(),
             distances: &self.distances,
             self_collision: contact.self_collision,
+            all_pairs: contact.pushes_all_pairs(),
         }
     }
 
