@@ -68,8 +68,8 @@ use draped::Cloth;
 
 /// Vertices along a side, and into how many parts sides of the ball's icosahedron are cut.
 const SIZES: [(usize, u32); 3] = [(100, 22), (316, 63), (707, 63)];
-/// What takes less than this in all its runs has more of them, here and in the peers: caches take a
-/// while to hold what comes again.
+/// The time below which a measurement is repeated more often, here and in the peers: caches take a
+/// while to fill.
 const SETTLED: Duration = Duration::from_millis(250);
 /// How often each has its turn; the best counts.
 const ROUNDS: usize = 3;
@@ -480,7 +480,7 @@ fn settled<R>(runs: u32, mut run: impl FnMut() -> R) -> Duration {
     best
 }
 
-/// What it returned, and the shortest of several runs.
+/// Returns the result of a function, and the shortest time of several runs.
 fn timed<R>(runs: u32, mut run: impl FnMut() -> R) -> (R, Duration) {
     let mut last = None;
     let time = settled(runs, || last = Some(run()));

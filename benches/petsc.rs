@@ -71,8 +71,8 @@ struct Ours {
     iteration: Duration,
     /// With the multilevel preconditioner.
     multilevel: Duration,
-    /// What a solve takes besides: factoring the preconditioner, copying what the iterations read,
-    /// residuals before and after.
+    /// The time of a solve outside of its iterations: factoring the preconditioner, copying the
+    /// arrays that the iterations read, and the residuals before and after.
     around: Duration,
     /// Adding up two numbers of every patch in the order of the tree, which an iteration does once.
     sums: Duration,

@@ -53,7 +53,7 @@ const WAITS: usize = 2;
 
 type State = (Vec<DVec3>, Vec<DVec3>);
 
-/// What some steps took: their phases, slowest rank each, and what was done.
+/// The cost of some steps: the time of each phase on its slowest rank, and the work done.
 #[derive(Default)]
 struct Taken {
     phases: [Duration; PHASES.len()],
@@ -219,7 +219,7 @@ fn there_and_back() -> Duration {
     least / TIMES as u32
 }
 
-/// What all windows took.
+/// The cost of all windows.
 #[derive(Default)]
 struct Sums {
     /// The collision phase of each team.

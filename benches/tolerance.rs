@@ -100,12 +100,13 @@ impl Way {
     }
 }
 
-/// What all solve.
+/// The problem that all solvers solve.
 struct Problem<'a> {
     world: &'a World,
     system: System<'a>,
     partition: (&'a HaloPlan, &'a PatchTree, &'a Ownership),
-    /// What the residuals are shares of: that of no change but the prescribed ones.
+    /// The residual of no change but the prescribed ones; other residuals are given as shares of
+    /// it.
     initial: f64,
     /// Where the system stands for the peers, and which vertex of theirs each is.
     directory: &'a Path,

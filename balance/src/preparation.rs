@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(cost(&[(0, 2), (1, 2)]), 2000 + 12 + 28 + 140);
     }
 
-    /// What was prepared early costs nothing again.
+    /// A piece that was prepared early costs nothing again.
     #[test]
     fn what_was_made_early_is_there() {
         let all = [10, 20, 30].map(four_pieces);

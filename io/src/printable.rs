@@ -33,7 +33,7 @@ impl<T: fmt::Display> fmt::Display for Printable<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a>(&'a [u8]);
 
-/// What can be shown within a message.
+/// A type that can be shown within a message.
 pub trait Show {
     /// It on one line, with what is not safe to show as escapes.
     fn shown(&self) -> Shown<'_>;

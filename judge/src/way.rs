@@ -257,7 +257,7 @@ pub fn meet(way: &Way) -> Result<Vec<Meeting>, NotFinite> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFinite;
 
-/// What features that are in one plane do at a time.
+/// The meeting of features that are in one plane at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Met {
     Not,
@@ -367,7 +367,7 @@ impl Moving {
         all
     }
 
-    /// What the features do at a time at which the four vertices are in one plane.
+    /// Whether, and how, the features meet at a time at which the four vertices are in one plane.
     fn meet_at(&self, time: &Root) -> Met {
         if !self.normal().iter().all(|c| c.sign_at_root(time).is_eq()) {
             let signs = self.conditions();

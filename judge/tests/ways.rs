@@ -266,8 +266,8 @@ proptest! {
         1000 * std::env::var("PROPTEST_TIMES").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
     ))]
 
-    /// What meets at one of many times, exactly, is found; what is found is near at its time; and
-    /// what the filter lets go does not meet.
+    /// A meeting at one of many times, exactly, is found; each finding is near at its time; and a
+    /// pair that the filter lets go does not meet.
     #[test]
     fn ways_are_judged_as_brute_force_does(
         start in whole(), end in whole(), is_face: bool, scale in -40i32..40, lies in 0u8..4,

@@ -1,4 +1,4 @@
-//! What can be wrong with a graph, a patch count or a rank count.
+//! Errors in a graph, a patch count or a rank count.
 
 use thiserror::Error;
 
@@ -120,7 +120,7 @@ pub enum PartitionError {
     Metis {
         /// Size of the graph it was given.
         vertices: usize,
-        /// What it said.
+        /// The message of METIS.
         reason: String,
     },
 }

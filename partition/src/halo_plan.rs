@@ -1,4 +1,5 @@
-//! What a rank needs from others and what they need from it.
+//! The exchange plan of a rank: the vertices that it needs from others, and those that they need
+//! from it.
 //!
 //! In: the graph in the numbering of the tree, the same on every rank, and who owns what. Out: the
 //! halo of one rank, and for each neighbouring rank what to send and what will come. Nobody is
@@ -26,7 +27,7 @@ pub struct Neighbour {
     pub rank: usize,
     /// Which part of the halo it fills, in the halo's order.
     pub receive: Range<usize>,
-    /// What it is sent, as indices into the owned vertices, ascending.
+    /// The vertices that are sent to it, as indices into the owned vertices, ascending.
     pub send: Vec<u32>,
 }
 

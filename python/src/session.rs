@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// part takes memory; builds that are not optimised use more than threads have by default.
 const STACK: usize = 8 << 20;
 
-/// What a job works with.
+/// The state that a job works with.
 pub(crate) struct Stage<'w> {
     pub(crate) world: &'w World,
     pub(crate) simulation: Simulation<'w>,

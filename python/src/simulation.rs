@@ -339,7 +339,7 @@ fn kinematics(stage: &mut Stage<'_>) -> Kinematics {
     [simulation.positions(), simulation.velocities()].map(|all| stage.world.original_order(all))
 }
 
-/// What a step was like, by names that `weftwork.StepReport` has too.
+/// The facts about a step, by names that `weftwork.StepReport` has too.
 fn told<'py>(py: Python<'py>, report: &StepReport) -> PyResult<Bound<'py, PyDict>> {
     let told = PyDict::new(py);
     let mut ledger = Ledger::default();

@@ -1,13 +1,13 @@
-//! What to try, for people who simulate cloth: keys of scenes and options where
+//! Advice in the terms of people who simulate cloth: keys of scenes and options, where
 //! [`Analysis::advice`] speaks to those who write tasks.
 
 use weft_runtime::trace::{Analysis, Hint, Sharing};
 
 use crate::format::{count, seconds};
 
-/// What to try when one cause of idle time in a collision phase outweighs the others; the end of a
-/// sentence. `threads`: whether ranks may have threads beside their workers, as those in virtual
-/// time may not.
+/// The advice for when one cause of idle time in a collision phase outweighs the others, as the end
+/// of a sentence. `threads`: whether ranks may have threads beside their workers, as those in
+/// virtual time may not.
 #[must_use]
 pub fn advice(analysis: &Analysis, threads: bool) -> Option<String> {
     let policy = policy(analysis.sharing.as_ref());

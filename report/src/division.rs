@@ -7,7 +7,7 @@
 
 use crate::tracks::{Change, RankTracks, Tracks};
 
-/// What a moment of a worker was for.
+/// The purpose for which a worker spent a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum Use {
@@ -289,7 +289,7 @@ struct Now {
     body: bool,
     /// The phase that the scope is in.
     phase: usize,
-    /// What of the scope lies in a step, and so counts.
+    /// The time of the scope that lies in a step, and so counts.
     within: (u64, u64),
 }
 

@@ -1,5 +1,5 @@
-//! What stands out: the phase, the patches and the policy to look at, in sentences, and a command
-//! that shows whether another policy mends it.
+//! The striking facts of a run: the phase, the patches and the policy to look at, in sentences, and
+//! a command that shows whether another policy mends it.
 //!
 //! A newcomer reads these first. Each names the numbers that it rests on; where nothing stands out
 //! it says so, for a report that always finds somebody to blame is none.
@@ -45,7 +45,7 @@ pub struct Finding {
     pub unknown: bool,
 }
 
-/// What stands out of a run.
+/// The findings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// The phase that costs most without being used.
@@ -54,7 +54,7 @@ pub struct Findings {
     pub patch: Finding,
     /// How ranks share work.
     pub policy: Finding,
-    /// What to do next.
+    /// The next things to do.
     pub next: Vec<Next>,
 }
 
@@ -74,7 +74,7 @@ impl From<String> for Next {
 }
 
 impl Findings {
-    /// What stands out of a run.
+    /// Finds the striking facts of a run.
     #[must_use]
     pub fn of(run: &Run, digest: &Digest) -> Self {
         let phase = digest
@@ -216,8 +216,8 @@ impl Findings {
     }
 }
 
-/// What to do with a run that shared nothing: as many ranks as this machine has cores for, or as
-/// many as one likes in virtual time.
+/// The advice for a run that shared nothing: as many ranks as this machine has cores for, or any
+/// number of ranks in virtual time.
 fn on_several(run: &Run) -> String {
     const FEW: u64 = 4;
     let patches = run.record.partition.as_ref().map(|cut| cut.patches);
@@ -333,7 +333,7 @@ fn phase_of_trace(traced: &Traced) -> Finding {
     }
 }
 
-/// What most of the idle time is for; without waits for outputs, which come before any phase.
+/// The cause of most of the idle time, without waits for outputs, which come before any phase.
 /// `None`: there is none.
 fn main_cause(parts: &Parts) -> Option<Use> {
     Use::ALL
@@ -358,8 +358,8 @@ fn because(cause: Use) -> &'static str {
     }
 }
 
-/// What the history of a run that did not live to write more tells: how long phases took, not what
-/// of it was waited for.
+/// The finding from the history of a run that ended before it wrote more: how long phases took, and
+/// not how much of it was waiting.
 fn phase_of_history(run: &Run) -> Option<Finding> {
     let mut sums: Vec<(&str, f64)> = (Row::PHASES.iter().enumerate())
         .map(|(k, name)| (*name, run.history.iter().map(|row| row.phases_s[k]).sum()))

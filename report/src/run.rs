@@ -23,13 +23,13 @@ pub struct Run {
     pub record: Record,
     /// Its steps.
     pub history: Vec<Row>,
-    /// What each rank recorded, by rank, brought to rank 0's clock; none without a trace.
+    /// The record of each rank, by rank, brought to rank 0's clock; none without a trace.
     pub timelines: Vec<Timeline>,
     /// The cloth at its last frame, if the caller has it.
     pub cloth: Option<Cloth>,
     /// Whether the trace has gaps, so that what is counted from it is too little.
     pub incomplete: bool,
-    /// What a reader must know: what is missing, and how to get it.
+    /// Notes for the reader: what is missing, and how to get it.
     pub notes: Vec<String>,
 }
 

@@ -25,7 +25,7 @@ const WITHOUT_TRACE: u32 = 16;
 const TIMES: u64 = 4;
 /// The network of a run in virtual time that names none.
 const DEFAULT_NETWORK: &str = "gigabit";
-/// What stands for ranks whose network is not known: the quickest that studies know.
+/// The network that stands for one that is not known: the quickest that studies know.
 const QUICKEST: &str = "hdr-infiniband";
 
 /// Which numbers of ranks are studied.
@@ -101,7 +101,7 @@ impl Suggestion {
     }
 }
 
-/// What ran, as studies name it.
+/// The policy that ran, as studies name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ran {
     name: String,
@@ -175,7 +175,7 @@ fn as_key(time: Duration) -> String {
     }
 }
 
-/// What ran, and what is always tried.
+/// The policy that ran, and those that are always tried.
 fn policies(ran: Option<&Ran>) -> Vec<&str> {
     let ran = ran.map(|ran| ran.name.as_str());
     let ran = ran.filter(|name| !TRIED.contains(name) && !name.is_empty());
@@ -226,7 +226,7 @@ pub(crate) fn scene(run: &Run) -> (String, &'static str) {
     }
 }
 
-/// What stands for a scene whose path is not known.
+/// The word that stands for a scene whose path is not known.
 const UNKNOWN: &str = "SCENE";
 
 /// Whether a word of a record is all that it was: what was no UTF-8 has left a mark.
@@ -248,7 +248,8 @@ fn values<'a>(run: &'a Run, option: &str) -> Vec<&'a str> {
     values
 }
 
-/// What the run overrode in its scene, but for how ranks share work, which a study names itself.
+/// The overrides of the run's scene, but for those on how ranks share work, which a study names
+/// itself.
 fn overrides(run: &Run) -> String {
     let values = values(run, "--set").into_iter();
     values

@@ -11,7 +11,7 @@ use crate::record::{EFFICIENCY_OF, Efficiency};
 use crate::run::Run;
 use crate::table::{OTHER, phase_table};
 
-/// What the line `other` is.
+/// The explanation of the line `other`.
 pub(crate) const ABOUT_OTHER: &str = "other: between steps. Pictures are drawn and written, frames and checkpoints written; history: \
                                       ranks report to the first, which writes a line for the step before.";
 
@@ -65,7 +65,7 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
     text
 }
 
-/// What ran, and on what.
+/// The heading: the run, and the machine that it ran on.
 pub(crate) fn heading(run: &Run, digest: &Digest) -> String {
     let record = &run.record;
     let mut text = format!(
@@ -107,7 +107,7 @@ pub(crate) fn efficiency(efficiency: Option<Efficiency>, of: &str) -> String {
     })
 }
 
-/// What efficiencies of traced steps are of.
+/// The basis of the efficiencies of traced steps.
 pub(crate) fn efficiency_of_traced(traced: &Traced) -> String {
     format!("POP, traced steps, no wait is useful{}", traced.mark())
 }

@@ -12,7 +12,7 @@ use weft_runtime::wire;
 
 /// The first line.
 const MAGIC: &[u8] = b"weft-trace 2\n";
-/// What the second one begins with.
+/// The beginning of the second line.
 const RUN: &[u8] = b"run ";
 /// Bytes of the checksum.
 const CHECK: usize = 8;

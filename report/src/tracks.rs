@@ -19,7 +19,7 @@ pub struct TaskSpan {
     pub begin: u64,
     /// When it was set down.
     pub end: u64,
-    /// What it is about, see [`Detail::of`].
+    /// The task's subject, see [`Detail::of`].
     pub of: [u32; 2],
     /// How often what it was a part of was split.
     pub depth: u16,
@@ -59,7 +59,7 @@ pub struct WaitSpan {
     pub begin: u64,
     /// When it ended.
     pub end: u64,
-    /// What for: an index into [`Tracks::waits`].
+    /// The kind of wait: an index into [`Tracks::waits`].
     pub kind: u8,
     /// The rank that was waited for.
     pub from: u32,
@@ -103,7 +103,7 @@ pub(crate) enum Change {
     Leave,
 }
 
-/// What one rank did.
+/// The track of one rank.
 #[derive(Clone, Debug, Default)]
 pub struct RankTracks {
     /// Tasks of each worker, in the order in which they were taken up.
@@ -127,7 +127,7 @@ pub struct RankTracks {
     pub(crate) changes: Vec<Vec<(u64, Change)>>,
 }
 
-/// What all ranks did.
+/// The tracks of all ranks.
 #[derive(Clone, Debug, Default)]
 pub struct Tracks {
     /// Names of the phases.
@@ -138,7 +138,7 @@ pub struct Tracks {
     pub ranks: Vec<RankTracks>,
 }
 
-/// What a kind of span is.
+/// The kinds of spans.
 #[derive(Clone, Copy)]
 enum Kind {
     Step,

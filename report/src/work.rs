@@ -169,7 +169,7 @@ pub fn patches(tracks: &Tracks, owners: &[u32], triangles: &[u32]) -> Vec<PatchW
     all
 }
 
-/// What one rank asked of another.
+/// The requests that one rank made of another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stolen {
     /// Requests that brought tasks.

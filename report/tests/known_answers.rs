@@ -555,7 +555,7 @@ fn large_shares_are_told_as_such() {
     );
 }
 
-/// What nobody knows is not marked as fine.
+/// A quantity that is not known is not marked as fine.
 #[test]
 fn what_is_not_known_is_neither_fine_nor_at_fault() {
     let (mut run, _) = digest(&two_ranks());

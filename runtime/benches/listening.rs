@@ -1,5 +1,5 @@
-//! What it costs to be listened to: a scope of small tasks that nobody hears, that a ring keeps,
-//! and that `tracing` subscribers hear.
+//! The cost of being listened to: a scope of small tasks that nobody hears, that a ring keeps, and
+//! that `tracing` subscribers hear.
 //!
 //! Sample runs:
 //!   cargo bench -p weft-runtime --bench listening

@@ -1,4 +1,4 @@
-//! What a task costs, against those who do less: rayon's spawn, and a bare channel between two
+//! The cost of a task, beside two simpler mechanisms: rayon's spawn, and a bare channel between two
 //! threads.
 //!
 //! Sample run:
@@ -84,7 +84,7 @@ fn run(comm: &mut dyn Comm, tasks: u32, turns: u32) -> ScopeReport {
     report
 }
 
-/// What a steal takes.
+/// The cost of a steal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Steal {
     /// From the request's being sent to the answer's being read.

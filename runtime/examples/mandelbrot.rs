@@ -27,7 +27,7 @@ use weft_runtime::{Context, Registry, ScopeError, ScopeOptions, Split, Step, Tas
 
 /// A point that is not gone after this many steps is inside.
 const STEPS: u32 = 1000;
-/// What the picture shows: a corner, and its width and height.
+/// The view of the picture: a corner, and its width and height.
 const VIEW: [f64; 4] = [-2.25, -1.25, 3.0, 2.5];
 /// Most points in a row or a column.
 const LARGEST: u32 = 16384;

@@ -94,7 +94,7 @@ pub enum BlockError {
         name.home.0
     )]
     Unpublished {
-        /// What was asked for.
+        /// The block that was asked for.
         name: BlockName,
     },
     /// A newer version has replaced it.
@@ -104,7 +104,7 @@ pub enum BlockError {
         name.home.0
     )]
     Stale {
-        /// What was asked for.
+        /// The block that was asked for.
         name: BlockName,
         /// The version that is published.
         current: u32,
@@ -117,7 +117,7 @@ pub enum BlockError {
         name.home.0
     )]
     Early {
-        /// What was asked for.
+        /// The block that was asked for.
         name: BlockName,
         /// The version that is published.
         current: u32,
@@ -127,7 +127,7 @@ pub enum BlockError {
         "{name} names a rank that does not exist, there are {ranks}; use the name that publishing returned"
     )]
     Nowhere {
-        /// What was asked for.
+        /// The block that was asked for.
         name: BlockName,
         /// How many ranks there are.
         ranks: u32,
@@ -139,7 +139,7 @@ pub enum BlockError {
         name.home.0
     )]
     Republished {
-        /// What was to be published.
+        /// The block that was to be published.
         name: BlockName,
         /// The version that is published.
         current: u32,
@@ -150,7 +150,7 @@ pub enum BlockError {
         Size(*bytes), Size(*limit)
     )]
     TooLong {
-        /// What was to be published.
+        /// The block that was to be published.
         name: BlockName,
         /// Its length in bytes.
         bytes: u64,

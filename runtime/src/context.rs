@@ -106,7 +106,7 @@ pub(crate) struct WorkerContext<E: ?Sized> {
     pub(crate) output: SliceOutput<E>,
 }
 
-/// What a task has left for its rank to pick up.
+/// The output of a slice of a task, which its rank picks up.
 pub(crate) struct SliceOutput<E: ?Sized> {
     pub(crate) results: Vec<Found>,
     pub(crate) forked: Vec<Forked<E>>,

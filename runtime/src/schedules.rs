@@ -138,7 +138,7 @@ impl Comm for Net {
 
 // ---- tasks
 
-/// What tasks of all ranks count.
+/// Counters that the tasks of all ranks share.
 #[derive(Debug, Default)]
 struct Tally {
     /// Slices under way.

@@ -17,7 +17,7 @@ use crate::policy::Split;
 use crate::trace::Detail;
 use crate::wire;
 
-/// What a task did in a slice.
+/// The outcome of one slice of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<O> {
     /// It has finished; this is its last result.
@@ -50,8 +50,8 @@ pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
         Vec::new()
     }
 
-    /// What a trace tells of it beside its name, when a worker takes it up. Only asked while one is
-    /// recorded.
+    /// The task's details for a trace, beside its name, when a worker takes it up. Only asked while
+    /// a trace is recorded.
     fn detail(&self) -> Detail {
         Detail::default()
     }

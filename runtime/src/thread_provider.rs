@@ -8,7 +8,7 @@ use crate::sync;
 pub struct WorkerThread<'w> {
     /// The name for the thread, such as `worker 1 of rank 0`.
     pub name: String,
-    /// What the thread does until the scope is over.
+    /// The function that the thread runs until the scope is over.
     pub run: Box<dyn FnOnce() + Send + 'w>,
 }
 

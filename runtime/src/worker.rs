@@ -22,9 +22,9 @@ use crate::scheduler::{Ancestry, GroupId, Membership};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, recv_soon};
 use crate::task::{Failure, TaskError};
 
-/// What a worker that is a thread tells its rank.
+/// A message from a worker that is a thread to its rank.
 pub(crate) enum WorkerReport<E: ?Sized> {
-    /// What a slice left.
+    /// The output of a slice.
     Slice(usize, SliceReport<E>),
     /// Its task waits in a join of this group.
     Waits(usize, Arc<Ancestry>),
@@ -32,15 +32,15 @@ pub(crate) enum WorkerReport<E: ?Sized> {
     Cancel(Arc<Ancestry>),
 }
 
-/// What a rank tells a worker.
+/// A message from a rank to a worker.
 pub(crate) enum Order<E: ?Sized> {
     Run(Running<E>),
-    /// What the task's join waits for.
+    /// The result that the task's join waits for.
     Joined(Option<TaskResult>),
 }
 
-/// What a worker runs next, without being told. Its rank lays tasks out behind the last one, and
-/// takes them back from there.
+/// The tasks that a worker runs next without an order. Its rank lays tasks out behind the last one,
+/// and takes them back from there.
 pub(crate) type Ahead<E> = Arc<Mutex<VecDeque<Running<E>>>>;
 
 /// Takes the first task that is ahead.
@@ -55,7 +55,7 @@ pub(crate) fn lock<E: ?Sized>(
     ahead.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a slice left.
+/// The output of a slice.
 pub(crate) struct SliceReport<E: ?Sized> {
     pub(crate) membership: Membership,
     pub(crate) kind: u16,

@@ -1,4 +1,4 @@
-//! What thousands of virtual ranks take in memory, each in a scope.
+//! The memory that thousands of virtual ranks take, each in a scope.
 //!
 //! The lints forbid an allocator that counts, which would be unsafe code; so this asks the system
 //! for the most that the process ever held. What ranks take that only meet is mostly their stacks;

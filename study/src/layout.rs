@@ -26,9 +26,9 @@ pub struct Layout {
     ownership: Ownership,
     /// The share of each rank.
     pub ranks: Vec<RankShare>,
-    /// What the solve exchanges in an iteration: vertices, for each pair of sender and receiver.
+    /// The vertices that the solve exchanges in an iteration, for each pair of sender and receiver.
     pub halo: Vec<(u32, u32, u64)>,
-    /// What making separation bounds exchanges: bytes, for each pair of sender and receiver.
+    /// The bytes that making separation bounds exchanges, for each pair of sender and receiver.
     pub cells: Vec<(u32, u32, u64)>,
     targets_of_patch: u64,
 }

@@ -77,15 +77,15 @@ pub enum PlanError {
     Value {
         /// The part.
         key: String,
-        /// What it was to be.
+        /// The value that was given.
         value: String,
-        /// What it can be.
+        /// The values that are possible.
         wants: &'static str,
     },
     /// A name that nothing has.
     #[error("there is no {what} `{}`{}; there are {known}", name.shown(), nearest.as_ref().map_or_else(String::new, |n| format!(", did you mean `{n}`?")))]
     Unknown {
-        /// What kind of thing.
+        /// The kind of thing that was named.
         what: &'static str,
         /// The name.
         name: String,

@@ -10,7 +10,7 @@
 use thiserror::Error;
 use weft_balance::prices::Counts;
 
-/// What a test was.
+/// The kinds of tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Two inner nodes: four tests of volumes.
@@ -28,7 +28,7 @@ pub enum Kind {
 /// One test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// What it was.
+    /// The kind of the test.
     pub kind: Kind,
     /// Tests that it led to.
     pub children: u32,

@@ -1,6 +1,6 @@
 //! Mean, spread and confidence of repetitions.
 
-/// What several measurements of one thing say.
+/// The summary of several measurements of one quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     /// How many there are.

@@ -202,7 +202,7 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
     Ok(all)
 }
 
-/// What a copy's patch is tested against.
+/// The partner against which a copy's patch is tested.
 fn beside(against: Against, by: u32) -> Against {
     match against {
         Against::Patch(other) => Against::Patch(other + by),

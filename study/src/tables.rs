@@ -1,4 +1,4 @@
-//! What came of a sweep, as rows: for CSV, JSON, plots and people.
+//! The results of a sweep, as rows: for CSV, JSON, plots and people.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use crate::sweep::{Measured, Results};
 pub struct Row {
     /// Whose record it is.
     pub scene: String,
-    /// What it has in common with the same scene cut in other ways.
+    /// The name that it shares with the same scene cut in other ways.
     pub family: String,
     /// How many patches it is cut into.
     pub patches: usize,
@@ -35,7 +35,7 @@ pub struct Row {
     pub deviation_ms: f64,
     /// Half the width of the interval that holds the mean with 95 % probability.
     pub confidence_ms: f64,
-    /// What one rank takes over what these take.
+    /// The ratio of one rank's time to the time of these.
     pub speedup: f64,
     /// Speed-up over ranks.
     pub efficiency: f64,

@@ -1,4 +1,4 @@
-//! What the book and the README say of this repository, held against it.
+//! Tests of what the book and the README say about this repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ fn sources() -> String {
     text
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

@@ -1,5 +1,5 @@
-//! What comes from outside: arguments and files that are hostile or damaged, and what is said of
-//! them on a terminal.
+//! Tests with input from outside that is hostile or damaged, arguments and files, and of what is
+//! said about it on a terminal.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -588,7 +588,7 @@ fn a_partition_is_shown_beside_others() {
     }
 }
 
-/// What other solvers are given: all rows of one step's system, with the pins in it.
+/// The system for other solvers has all rows of one step, with the pins in it.
 #[test]
 fn a_system_is_written_for_other_solvers() {
     let place = Place::new();

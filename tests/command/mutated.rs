@@ -56,7 +56,7 @@ impl Random {
     }
 }
 
-/// What stands in hostile files where a number or a name should.
+/// The words that stand in hostile files in the place of a number or a name.
 const WORDS: [&[u8]; 36] = [
     b"0",
     b"-1",
@@ -148,7 +148,7 @@ fn damaged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// What makes damaged bytes whole again as far as sums go.
+/// A function that makes the checksums of damaged bytes right again.
 type Seal = fn(&[u8], &mut Random) -> Vec<u8>;
 
 fn plain(bytes: &[u8], random: &mut Random) -> Vec<u8> {

@@ -193,7 +193,7 @@ fn a_signal_stops_in_order() {
     }
 }
 
-/// What `nohup` starts goes on when the terminal is closed.
+/// A run that `nohup` starts goes on when the terminal is closed.
 #[test]
 fn a_run_that_is_to_outlive_its_terminal_does() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! What scripts, shells and editors are told: JSON, completions, man pages, the schema of scenes,
-//! and scenes to start from.
+//! Tests of the output for scripts, shells and editors: JSON, completions, man pages, the schema of
+//! scenes, and scenes to start from.
 
 use std::fs;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::place::{Place, hash_of};
 
-/// What a command that succeeds prints, as JSON.
+/// The JSON that a command that succeeds prints.
 fn json(place: &Place, arguments: &str) -> Value {
     let said = place.weft(arguments).stdout;
     assert!(said.is_ascii(), "{arguments}");
     serde_json::from_slice(&said).unwrap_or_else(|error| panic!("{arguments}: {error}"))
 }
 
-/// What a command that fails prints to both outputs, as JSON, with its exit code.
+/// The JSON that a command that fails prints to both outputs, with its exit code.
 fn refused(place: &Place, arguments: &str) -> (i32, Option<Value>, Value) {
     let output = place.command(arguments).output().unwrap();
     let out = (!output.stdout.is_empty()).then(|| serde_json::from_slice(&output.stdout).unwrap());

@@ -47,8 +47,8 @@ fn a_study_leaves_tables_and_plots_and_records_once() {
     );
 }
 
-/// What an earlier plan has drawn is not left beside the plots of the next, but for what is not the
-/// study's or not any more.
+/// Plots of an earlier plan are removed when the next one is drawn, unless they are not, or no
+/// longer, the study's own.
 #[test]
 fn plots_of_an_earlier_plan_are_removed_and_nothing_else() {
     let place = Place::new();
@@ -225,8 +225,8 @@ fn the_study_that_a_report_suggests_compares_what_ran() {
     }
 }
 
-/// What a point of a study on this machine runs is the policy that the table names, whatever the
-/// scene says of it.
+/// A point of a study on this machine runs with the policy that the table names, whatever the scene
+/// says of it.
 #[test]
 fn runs_of_a_study_have_the_policy_of_their_point() {
     let scene = format!("{SCENE}\n[balance]\nsteal = true\nsplit = \"oldest\"\n");

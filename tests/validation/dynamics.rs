@@ -1,4 +1,4 @@
-//! What validation cases of motion share: cloth alone in the world, its modes, its energy and
+//! Helpers for validation cases of motion: cloth alone in the world, its modes, its energy and
 //! momentum.
 
 use glam::DVec3;

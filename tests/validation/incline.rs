@@ -42,7 +42,7 @@ impl Slide {
     }
 }
 
-/// What slides: cells along a side, its length in m, and its material.
+/// The cloth that slides: cells along a side, its length in m, and its material.
 #[derive(Clone, Copy, Debug)]
 struct Sheet {
     cells: usize,

@@ -47,7 +47,7 @@ const ONCE: &str = "newton = 1";
 const SHEET_STEP: f64 = 0.05;
 const DAMPING: f64 = 2.0;
 
-/// What an implicit step knows of the step before.
+/// The state of the step before that an implicit step uses.
 #[derive(Clone, Copy)]
 struct State {
     x: DVec3,

@@ -1,4 +1,4 @@
-//! What validation cases share: cloth without collisions on one rank, led to rest.
+//! Helpers for validation cases: cloth without collisions on one rank, led to rest.
 //!
 //! Rest is found by implicit Euler with long steps, whose numerical damping takes all motion away.
 

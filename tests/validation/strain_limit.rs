@@ -34,7 +34,7 @@ use super::rig::{Rig, mean, vertices};
 const DENSITY: f64 = 0.15;
 const GRAVITY: f64 = 9.81;
 
-/// What the strip bears before it locks.
+/// The strain at which the strip locks.
 const LIMIT: f64 = 0.05;
 /// Cells of the strip of 1 m.
 const CELLS: usize = 20;

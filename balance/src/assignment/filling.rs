@@ -123,8 +123,8 @@ impl Filling<'_> {
         costs.sum()
     }
 
-    /// What the current stretch has prepared of both patches of a test after that test, and the
-    /// cost of preparing what is missing.
+    /// The pieces that the current stretch has prepared of both patches of a test after that test,
+    /// and the cost of preparing the missing ones.
     #[inline]
     fn unready(&self, item: &Item) -> [(u64, u64); 2] {
         let [patch, other] = item.patches;

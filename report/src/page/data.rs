@@ -1,4 +1,5 @@
-//! What the page draws, as arrays: spans of all ranks in ticks of one clock, steps, the cloth.
+//! The data that the page draws, as arrays: spans of all ranks in ticks of one clock, steps, the
+//! cloth.
 //!
 //! A tick is as many ns as needed so that the whole trace fits into 32 bits. Begins are stored as
 //! differences within a track, for those compress well.

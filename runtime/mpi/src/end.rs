@@ -43,15 +43,15 @@ const LONGEST: usize = 1000;
 /// Why a rank cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What the launcher shall return.
+    /// The exit code for the launcher.
     pub code: u8,
-    /// What went wrong and what to do about it, for people.
+    /// A message for people: the fault, and what to do about it.
     pub message: String,
     /// Whether this only says that another rank failed; that one says why.
     pub echo: bool,
 }
 
-/// What a panic hook must know of the rank.
+/// The facts about the rank that a panic hook needs.
 struct Place {
     rank: Rank,
     host: String,
@@ -161,7 +161,7 @@ pub(crate) fn end(
     raw::end_job(i32::from(own.code))
 }
 
-/// What another rank has to say, if it does so in time.
+/// The verdict of another rank, if it comes in time.
 fn first_verdict(mpi: &Mpi, comm: &mut MpiComm<'_>) -> Option<(Rank, Failure)> {
     let begin = mpi.now();
     while comm.verdicts.is_empty() && mpi.now() - begin < 2 * PATIENCE {

@@ -19,12 +19,12 @@ const TAG: Tag = Tag(0xff10);
 /// Exchanges of which the quickest counts: enough that one of them is not disturbed.
 const EXCHANGES: u32 = 16;
 
-/// What a rank knows at one moment of how its clock relates to that of rank 0.
+/// The relation of a rank's clock to that of rank 0, as the rank knows it at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
     /// When, in ns on the rank's clock.
     pub at: u64,
-    /// What rank 0's clock showed more then, in ns.
+    /// The lead of rank 0's clock then, in ns.
     pub offset: i64,
     /// How wrong that may be, in ns: half the quickest round trip.
     pub error: u64,
@@ -111,7 +111,7 @@ impl ClockMap {
         Self { begin, end }
     }
 
-    /// What rank 0's clock shows when this one shows `at` (ns); times before its start become 0.
+    /// The time on rank 0's clock when this one shows `at` (ns); times before its start become 0.
     #[must_use]
     pub fn to_first(&self, at: u64) -> u64 {
         let (begin, end) = (self.begin, self.end);
@@ -202,7 +202,8 @@ mod tests {
         received: u64,
     }
 
-    /// What a rank saw: its map, (its clock, the truth) in ns now and then, and what came to it.
+    /// The observations of a rank: its map, (its clock, the truth) in ns now and then, and the
+    /// messages that came to it.
     type Session = (ClockMap, Vec<(u64, u64)>, Vec<Seen>);
 
     /// Reads clocks at both ends of a stretch in which every rank writes to every other, and takes

@@ -374,7 +374,7 @@ fn pack(blocks: &[Vec<u8>]) -> Vec<u8> {
     packed
 }
 
-/// What [`pack`] packed; `None` if it did not.
+/// Unpacks the bytes of [`pack`]; `None` if they are not from there.
 fn unpack(mut packed: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut blocks = Vec::new();
     while !packed.is_empty() {

@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use super::threads::LaunchError;
 use super::{Comm, Rank};
 
-/// What a driver runs on every rank; what it returns goes to its [`Results`].
+/// The function that a driver runs on every rank; what it returns goes to its [`Results`].
 pub(super) type Body<'a> = &'a (dyn Fn(&mut dyn Comm) + Sync);
 
-/// What ranks have returned so far.
+/// The results of the ranks that have returned so far.
 pub(super) struct Results<R>(Mutex<BTreeMap<Rank, R>>);
 
 impl<R> Results<R> {

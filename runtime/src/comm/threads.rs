@@ -42,7 +42,7 @@ pub enum LaunchError {
     TooMany {
         /// How many were asked for.
         ranks: usize,
-        /// What the system said.
+        /// The message of the system.
         reason: String,
     },
     /// A rank panicked; the others were told, and stopped.
@@ -50,12 +50,12 @@ pub enum LaunchError {
     Panicked {
         /// The rank.
         rank: Rank,
-        /// What it said.
+        /// The panic's message.
         message: String,
     },
 }
 
-/// What travels in a channel.
+/// An item that travels in a channel.
 #[derive(Debug)]
 enum Envelope {
     Message {

@@ -24,7 +24,7 @@ pub use self::victims::{VICTIMS, VictimRule, VictimState, Victims};
 pub struct Policy {
     /// Whether idle ranks ask others for tasks.
     pub steal: bool,
-    /// What a split gives away.
+    /// The part of its work that a task gives away when it is split.
     pub split: Split,
     /// Whom an idle rank asks.
     pub victims: Victims,
@@ -52,7 +52,7 @@ impl Policy {
         split_on_request: false,
         ..Self::EVERY_OTHER
     };
-    /// What the 2006 paper does [TB06 §4.2.2-4.2.3].
+    /// The policy of the 2006 paper [TB06 §4.2.2-4.2.3].
     pub const PAPER: Self = paper::PAPER;
     /// Every other entry, victims at random, at most a split in 50 µs.
     pub const EVERY_OTHER: Self = Self {

@@ -76,7 +76,7 @@ impl Subscriber {
     }
 }
 
-/// What a rank tells the subscriber in a scope.
+/// The spans of a scope that a rank reports to the subscriber.
 #[derive(Clone)]
 pub(super) struct ScopeEvents {
     rank: u32,
@@ -222,7 +222,7 @@ impl ScopeEvents {
         self.body.first().and_then(Span::id)
     }
 
-    /// What a worker does, or else the scope.
+    /// The innermost span of a worker, or else that of the scope.
     fn innermost(&self, worker: u16) -> Option<Id> {
         let open = self.workers.get(usize::from(worker));
         let innermost = open.and_then(|open| open.last()).and_then(Span::id);

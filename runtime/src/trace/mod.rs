@@ -1,4 +1,5 @@
-//! What happens on ranks, event by event, so that a user can see why a program did not scale.
+//! A record of what happens on ranks, event by event, so that a user can see why a program did not
+//! scale.
 //!
 //! Counts say how much was stolen. They do not say that 63 ranks waited for the last task of the
 //! 64th. There are two ways to hear more, and each event goes to both from one place: to a
@@ -84,7 +85,7 @@ fn nanos(time: Duration) -> u64 {
 pub struct Event {
     /// When, in ns on the rank's clock.
     pub at: u64,
-    /// What happened.
+    /// The kind of event.
     pub what: What,
 }
 
@@ -212,8 +213,8 @@ pub enum What {
 pub struct Detail {
     /// How deep it is in the problem: 0 for one that a body forked, more for pieces of it.
     pub depth: u16,
-    /// What it is about, as two numbers of the program's own; [`Detail::NOTHING`] if it does not
-    /// say.
+    /// Two numbers of the program's own that name the task's subject; [`Detail::NOTHING`] if it
+    /// does not say.
     pub of: [u32; 2],
 }
 

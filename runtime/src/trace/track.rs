@@ -1,4 +1,4 @@
-//! What a rank's main thread does outside of scopes: phases, counters and waits for messages.
+//! A track of a rank's main thread outside of scopes: phases, counters and waits for messages.
 //!
 //! A [`MainTrack`] hears of them as they happen. It passes them on to the `tracing` subscriber of
 //! the process, and keeps them as [`Mark`]s for a [`Timeline`](super::Timeline) if it is asked to.
@@ -34,7 +34,7 @@ pub enum Mark {
     },
     /// The rank has waited for a message of another.
     Wait {
-        /// What it waited for.
+        /// The name of the message that it waited for.
         what: &'static str,
         /// From which rank.
         from: Rank,

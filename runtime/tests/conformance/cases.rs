@@ -1,4 +1,4 @@
-//! What every driver must do, as programs that every rank runs.
+//! Cases that every driver must pass, as programs that every rank runs.
 //!
 //! `main.rs` runs them on the drivers of this crate, `weft-mpi` runs them under `mpirun`. A case
 //! ends on every rank, or panics.
@@ -200,7 +200,8 @@ fn exchange(comm: &mut dyn Comm) {
     }
 }
 
-/// What was sent before is taken, by sender and in order, whichever rank has sent how often.
+/// Takes the messages that were sent before, by sender and in order, whichever rank has sent how
+/// often.
 fn take_sent(comm: &mut dyn Comm) {
     let (me, size) = (comm.rank().0, comm.size() as u32);
     // Rank r sends r messages to the next, and one to itself.

@@ -753,7 +753,7 @@ fn a_group_is_of_no_use_in_another_scope() {
     }
 }
 
-/// What a task does with a group that it did not make.
+/// The call that a task makes with a group that it did not make.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Meddler {
     Forks,

@@ -1,4 +1,4 @@
-//! What theory and others' measurements say about stealing, in virtual time.
+//! Known results of theory and of others' measurements about stealing, checked in virtual time.
 
 use std::time::Duration;
 

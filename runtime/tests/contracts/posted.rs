@@ -200,7 +200,8 @@ fn who_waits_reads_its_messages() {
     }
 }
 
-/// What a body does meanwhile can fail, as it can.
+/// The work of a body between begin and end of a posted scope can fail, and the failure is
+/// reported.
 #[test]
 fn an_error_meanwhile_ends_the_scope() {
     let run = |comm: &mut dyn Comm| {

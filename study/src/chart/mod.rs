@@ -20,7 +20,7 @@ use crate::tables::Row;
 /// The quantity that is plotted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// What one rank takes over what many take.
+    /// The ratio of the time of one rank to that of many.
     Speedup,
     /// The speed-up over the number of ranks, in %.
     Efficiency,
@@ -148,7 +148,7 @@ fn distinct<T: PartialEq>(names: impl Iterator<Item = T>) -> Vec<T> {
     found
 }
 
-/// What a panel shows.
+/// The quantity that a panel shows.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     network: &'a str,

@@ -47,7 +47,7 @@ const SUM: usize = 8;
 /// Bytes of tasks after which a new piece begins.
 const PIECE: usize = 4 << 20;
 
-/// What does not change from step to step.
+/// The part of a record that does not change from step to step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// The program that wrote it.
@@ -115,7 +115,7 @@ pub struct Border {
 pub struct Step {
     /// Its number, from 1.
     pub number: u64,
-    /// What the phases took when it was recorded, on one rank, in ns.
+    /// The times of the phases when it was recorded, on one rank, in ns.
     pub measured: [f64; 5],
     /// Products with the matrix in the solve; each is an iteration, or looks at the residual.
     pub products: u32,
@@ -129,7 +129,7 @@ pub struct Step {
     pub passes: u32,
     /// Vertices of contacts that other patches' contacts need.
     pub rows: Vec<Border>,
-    /// What things cost in this step.
+    /// The prices in this step.
     pub prices: Prices,
     /// How far single tasks were off the prices, as a share of all time.
     pub price_error: f64,
@@ -150,7 +150,7 @@ pub struct Step {
 pub struct Task {
     /// A patch.
     pub patch: u32,
-    /// What it was tested against.
+    /// The partner against which it was tested.
     pub against: Against,
     /// Its tests.
     pub tree: Tree,

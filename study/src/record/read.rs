@@ -115,7 +115,7 @@ impl Record {
         Ok(record)
     }
 
-    /// What does not change from step to step.
+    /// The part of the record that does not change from step to step.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header

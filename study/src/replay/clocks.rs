@@ -224,7 +224,8 @@ mod tests {
 
     use super::*;
 
-    /// What can be done while a message is under way: on some networks not all of it is.
+    /// Pieces of work that can be done while a message is under way: on some networks there is no
+    /// time for all of them.
     const THINGS: [u64; 12] = [900; 12];
 
     fn machine(network: Network) -> VirtualOptions {

@@ -28,7 +28,7 @@ const TAKEN: u64 = 32;
 /// The most tests that one leads to.
 const CHILDREN: u64 = 4;
 
-/// What a rank's tasks read.
+/// The data that a rank's tasks read.
 #[derive(Debug)]
 pub(super) struct Env<'a> {
     pub(super) header: &'a Header,
@@ -38,7 +38,7 @@ pub(super) struct Env<'a> {
     pub(super) bound_owners: &'a BoundOwners,
     /// Whether there is no other rank.
     pub(super) alone: bool,
-    /// What this rank has made ready of what tests read.
+    /// The pieces for tests that this rank has made ready.
     pub(super) ready: PreparedPieces,
     /// The layout: the owners of patches, and this rank.
     pub(super) layout: &'a Layout,
@@ -47,7 +47,7 @@ pub(super) struct Env<'a> {
     pub(super) tally: [AtomicU64; 3],
     /// Contacts that its tasks have found of its own vertices, and that it has not put in order.
     pub(super) own: AtomicU64,
-    /// What this rank's tasks cost, as a run tells it.
+    /// The costs of this rank's tasks, as a run reports them.
     pub(super) costs: Mutex<Vec<PartCost>>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Tests {
     dealt: bool,
     #[serde(skip)]
     found: u64,
-    /// What it cost, in the unit of forecasts.
+    /// Its cost, in the unit of forecasts.
     #[serde(skip)]
     work: u64,
 }
@@ -200,7 +200,7 @@ impl<'a> Task<Env<'a>> for Tests {
     }
 }
 
-/// What a task is about, in traces.
+/// The subject of a task, in traces.
 fn of(step: &Step, number: u32) -> [u32; 2] {
     let task = &step.tasks[number as usize];
     match task.against {

@@ -198,7 +198,7 @@ fn workers(comm: &mut dyn Comm) {
     }
 }
 
-/// What tasks of a rank and its body see of each other.
+/// The messages that tasks of a rank and its body pass to each other.
 #[derive(Default)]
 struct Seen {
     results: AtomicU32,

@@ -41,7 +41,7 @@ const MOST_STACK: usize = 1 << 30;
 /// Sums of times must fit into a clock.
 const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 
-/// What computation costs.
+/// The cost of computation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Computation {
     /// So long for each unit that tasks charge; all else is free.
@@ -99,15 +99,15 @@ pub enum Fault {
 /// How virtual ranks run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VirtualOptions {
-    /// What messages cost.
+    /// The cost of messages.
     pub network: Network,
-    /// What computation costs.
+    /// The cost of computation.
     pub computation: Computation,
     /// Every latency is up to this share longer, at random.
     pub jitter: f64,
     /// Seed of all that is random here.
     pub seed: u64,
-    /// What goes wrong.
+    /// Faults that happen on purpose, to test how programs bear them.
     pub faults: Vec<Fault>,
     /// Whether to keep a log of all messages.
     pub record: bool,
@@ -132,10 +132,10 @@ impl Default for VirtualOptions {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome<R> {
-    /// What the ranks returned, by rank.
+    /// The values that the ranks returned, by rank.
     pub results: Vec<R>,
     /// Their clocks when they returned.
     pub clocks: Vec<Duration>,

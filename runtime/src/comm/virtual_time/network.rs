@@ -1,4 +1,4 @@
-//! What a message costs: the LogGP model, on ranks that share nodes.
+//! The cost of a message: the LogGP model, on ranks that share nodes.
 //!
 //! A sender is busy for `overhead` and may send again `gap` later; a message of `b` bytes arrives
 //! `latency + b · per_byte` after it was handed over; taking it costs its receiver `overhead` again

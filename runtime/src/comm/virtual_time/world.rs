@@ -10,8 +10,8 @@ use super::super::{CommError, Message, Rank, Tag};
 use super::{Computation, Fault, Network, VirtualOptions};
 use crate::cpu_time::Stopwatch;
 
-/// What looking for a message costs that is not there, if nothing else happened since the last
-/// look: a loop that only looks gets on in time.
+/// The cost of looking for a message that is not there, if nothing else happened since the last
+/// look. With it, a loop that only looks gets on in time.
 const POLL: u64 = 20;
 
 /// No message arrives before this, in ns, or ranks that talk would stand still in time.
@@ -20,7 +20,7 @@ const LEAST_FLIGHT: u64 = 1;
 /// Virtual time in ns.
 type Time = u64;
 
-/// What a rank is doing.
+/// The activity of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// It can go on at this time.

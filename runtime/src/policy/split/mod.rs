@@ -1,4 +1,4 @@
-//! What a running task gives away when it is asked to split.
+//! Split rules: which part of its work a running task gives away.
 //!
 //! A rule sees how many entries a stack of pending work has, the oldest first, and if it cares what
 //! each weighs; it never sees the entries. That keeps it a value that fits every kind of task, and
@@ -27,7 +27,7 @@ pub const SPLITS: &[Split] = &[
     Split::WEIGHT,
 ];
 
-/// What to give away of a stack of pending work.
+/// A rule that chooses the part of a stack of pending work to give away.
 pub trait SplitRule: Sync {
     /// Its name, in options and reports.
     fn name(&self) -> &'static str;

@@ -1,4 +1,4 @@
-//! What rules give away, and what no rule may do.
+//! Tests of what each split rule gives away, and of what no rule may do.
 
 use proptest::prelude::*;
 

@@ -290,7 +290,7 @@ fn analysis(
     Analysis::of(&traces(&reports(RANKS, policy, body)))
 }
 
-/// What rank 0 forks.
+/// The group of tasks that rank 0 forks.
 fn first<T: Task<(), Output = u64>>(
     make: impl Fn(u64) -> T + Sync,
     tasks: u64,
