@@ -46,7 +46,7 @@ pub struct BuildIdentity {
 pub struct UnknownBuild {
     /// The executable.
     pub path: PathBuf,
-    /// What the system says.
+    /// The error of the system.
     pub source: io::Error,
 }
 

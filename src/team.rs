@@ -307,7 +307,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What each thread of a [`Team`] works on.
+/// The work of each thread of a [`Team`].
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
     team: Team,

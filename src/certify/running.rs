@@ -23,7 +23,7 @@ pub struct Certifying {
     pub once: bool,
 }
 
-/// What a run did, as the simulator says.
+/// The simulator's own account of a run.
 #[derive(Debug)]
 pub struct Ran {
     /// The hash of the last state, but for friction if the run ended early.

@@ -24,7 +24,7 @@ pub struct PhaseTable {
     phases: Vec<Phase>,
     /// Seconds of useful work in steps, by rank.
     useful: Vec<f64>,
-    /// What was done between steps.
+    /// The activities between steps.
     between: Vec<Phase>,
     loop_seconds: f64,
 }

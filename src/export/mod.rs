@@ -84,7 +84,7 @@ impl Target {
     }
 }
 
-/// What was exported.
+/// The files that were exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// The files, by their names in the folder.

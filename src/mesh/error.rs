@@ -24,7 +24,7 @@ pub enum MeshError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: std::io::Error,
     },
     /// The file is not what its name says.
@@ -42,7 +42,7 @@ pub enum MeshError {
         "{what} would have {count} vertices; the most are {most}: take longer edges or fewer vertices"
     )]
     TooLarge {
-        /// What was asked for.
+        /// The mesh that was asked for.
         what: String,
         /// How many vertices that is, about.
         count: f64,
@@ -66,7 +66,7 @@ pub struct Fault {
     pub examples: Vec<String>,
 }
 
-/// What can be wrong with an element.
+/// The faults that an element can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// The mesh has no triangles.

@@ -26,11 +26,11 @@ pub struct FileMesh {
     pub groups: Vec<Group>,
     /// The names of all groups of the file, each once.
     pub group_names: Vec<String>,
-    /// What it says of its units and axes.
+    /// The units and axes that the file names.
     pub axes: FileAxes,
 }
 
-/// What a file says of its units and axes.
+/// The units and axes that a file names.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FileAxes {
     /// The length of a unit in m.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::file_mesh::Group;
 
-/// What names the faces that follow.
+/// The name of the faces that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A statement `g`, which may give several names.

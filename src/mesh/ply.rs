@@ -41,7 +41,7 @@ pub(super) fn read_file(bytes: &[u8], wanted: &[&str]) -> Result<FileMesh, Probl
     }
 }
 
-/// What follows the header, number by number.
+/// The numbers that follow the header, one by one.
 trait Body {
     /// Where it is: the next byte, and its line in text.
     fn place(&self) -> (usize, usize);
@@ -447,7 +447,7 @@ impl Body for BinaryBody<'_> {
     }
 }
 
-/// What texture coordinates of vertices are called.
+/// The names of vertices' texture coordinates.
 const TEXTURE: [[&[u8]; 2]; 3] = [[b"s", b"t"], [b"u", b"v"], [b"texture_u", b"texture_v"]];
 
 /// Numbers of vertices that are never groups.
@@ -474,7 +474,7 @@ const KNOWN: [&[u8]; 17] = [
 /// From this value on a vertex is in the group that a number of vertices is.
 const IN_GROUP: f64 = 0.5;
 
-/// What the list of a face's corners is called.
+/// The names of the list of a face's corners.
 const CORNERS: [&[u8]; 2] = [b"vertex_indices", b"vertex_index"];
 
 fn check_header(header: &Header<'_>, body: usize) -> Result<(), Problem> {

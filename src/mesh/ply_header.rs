@@ -5,7 +5,7 @@
 use super::file_problem::{Problem, short};
 use super::looks::no_ply;
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Debug)]
 pub(super) struct Header<'a> {
     pub(super) format: Format,

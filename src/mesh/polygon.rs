@@ -96,7 +96,7 @@ fn neighbours(left: &[usize], k: usize) -> [usize; 3] {
     ]
 }
 
-/// What keeps a corner from being cut off.
+/// The facts that decide whether a corner can be cut off.
 struct Ear {
     is_convex: bool,
     /// Other corners in its triangle. They are counted, so that those that are cut off need not be

@@ -54,13 +54,13 @@ const CHUNK: usize = 4096;
 /// A state with what is needed to go on from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// What it is a state of.
+    /// The run that the state belongs to.
     pub header: Header,
     /// The state.
     pub state: SavedState,
 }
 
-/// What a checkpoint says of itself.
+/// The facts that a checkpoint has about its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Version of the program that wrote it.
@@ -71,7 +71,7 @@ pub struct Header {
     /// SHA-256 of its executable file; earlier programs do not say.
     #[serde(default)]
     pub executable: Option<String>,
-    /// What the history was when this was written; earlier programs do not say.
+    /// The mark of the history when this was written; earlier programs do not say.
     #[serde(default)]
     pub history: Option<HistoryMark>,
     /// Steps taken.

@@ -64,7 +64,8 @@ pub enum OutputError {
         /// Which process and host it is of.
         holder: String,
     },
-    /// What is there is not what a run writes: a link, or a directory in the place of a file.
+    /// The run would have to write at a place where there is a link, or a directory instead of a
+    /// file.
     #[error(
         "{}: {what}; runs follow no links in their directory, so nothing was written or removed there: move it away, or \
          choose another --out",
@@ -73,7 +74,7 @@ pub enum OutputError {
     NotPlain {
         /// The file or folder.
         path: PathBuf,
-        /// What it is.
+        /// The kind of thing that is there.
         what: &'static str,
     },
     /// A file that the run has to write is there already, and is not its own.
@@ -99,7 +100,7 @@ pub enum OutputError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         what: String,
     },
     /// The output directory exists and is something else.
@@ -131,7 +132,7 @@ pub enum OutputError {
     Write {
         /// The file or directory, under its final name.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file of an earlier run could not be read.
@@ -139,7 +140,7 @@ pub enum OutputError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file of an earlier run is not what its name says.
@@ -147,7 +148,7 @@ pub enum OutputError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         what: String,
     },
     /// The data handed over do not fit together; nothing was written.
@@ -155,7 +156,7 @@ pub enum OutputError {
     Inconsistent {
         /// The file that would have been written.
         path: PathBuf,
-        /// What does not fit.
+        /// The arrays that do not fit.
         what: String,
     },
 }

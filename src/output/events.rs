@@ -1,4 +1,4 @@
-//! What happens in a run, as lines of JSON on standard output (`weft run --json`): for scripts that
+//! The events of a run, as lines of JSON on standard output (`weft run --json`), for scripts that
 //! start runs and watch them.
 //!
 //! A line is one object, whose `event` says what it is. All is ASCII, in which JSON escapes the

@@ -21,7 +21,7 @@ use crate::collide::audit::{Audited, Crossing, Met, Part, Skin};
 use crate::collide::bodies::BodySurface;
 use crate::mesh::TriMesh;
 
-/// What the frames of a run are audited for.
+/// The result of an audit of the frames of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameAudit {
     /// Frames looked at.
@@ -72,7 +72,7 @@ pub struct AuditedFrame<'a> {
     pub bodies: Option<Vec<(&'a str, Audited<'a>)>>,
 }
 
-/// What is found in a frame.
+/// The findings in a frame.
 #[derive(Debug)]
 struct Found {
     own: Vec<Crossing>,
@@ -94,7 +94,7 @@ impl CrossingFrame {
         inside.sum()
     }
 
-    /// What it is judged by among others.
+    /// The weight by which it is compared with others.
     fn weight(&self) -> u64 {
         self.pairs + self.pairs_with_bodies() + self.inside()
     }
@@ -136,7 +136,7 @@ impl AuditedFrame<'_> {
         }
     }
 
-    /// What the record says of it; nothing if nothing crosses.
+    /// The finding for the record; nothing if nothing crosses.
     fn record(&self, found: &Found) -> Option<CrossingFrame> {
         let bodies = self.bodies.iter().flatten().zip(&found.bodies);
         let crossed = bodies.map(|((name, _), met)| {
@@ -220,7 +220,7 @@ impl AuditedFrame<'_> {
     }
 }
 
-/// What a triangle crosses, added up in the array `crosses`.
+/// The bits of the array `crosses` that say what a triangle crosses.
 const WITH_CLOTH: u32 = 1;
 const WITH_BODY: u32 = 2;
 

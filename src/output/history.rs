@@ -24,7 +24,7 @@ use crate::step::Sufficed;
 /// Declares the row, its header and its line from one list, so that they cannot drift apart.
 macro_rules! history_row {
     ($($(#[$doc:meta])* $name:ident: $kind:ty,)*) => {
-        /// What one step looked like; sums and maxima are over all ranks and vertices.
+        /// One line of the history, for one step; sums and maxima are over all ranks and vertices.
         #[derive(Clone, Copy, Debug, Default, PartialEq)]
         #[allow(non_snake_case, reason = "fields are named as the columns are, with their SI unit")]
         pub struct HistoryRow { $($(#[$doc])* pub $name: $kind,)* }
@@ -245,7 +245,7 @@ impl HistoryRow {
     }
 }
 
-/// What a history was at some moment: its first lines, by their length and checksum.
+/// A mark of a history at some moment: its first lines, by their length and checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryMark {
     /// Length in bytes.
@@ -279,7 +279,7 @@ impl HistoryMark {
 pub struct HistoryWriter {
     file: File,
     path: PathBuf,
-    /// Of the whole lines, in bytes.
+    /// The length of the whole lines, in bytes.
     length: u64,
     /// The whole lines, summed up.
     sum: Sha256,
@@ -317,8 +317,8 @@ impl HistoryWriter {
         Self::with(run, &kept.text, kept.after)
     }
 
-    /// What the history in a directory lacks or has too much for [`Self::resume`], each a sentence.
-    /// Nothing is changed.
+    /// Checks the history in a directory before [`Self::resume`]: what it lacks or has too much,
+    /// each a sentence. Nothing is changed.
     ///
     /// # Errors
     /// [`OutputError::Read`], [`OutputError::Malformed`] as there.
@@ -340,7 +340,7 @@ impl HistoryWriter {
         steps.next()
     }
 
-    /// What is kept of a history.
+    /// The part of a history that is kept.
     fn kept(directory: &Path, step: u64, mark: Option<&HistoryMark>) -> Result<Kept, OutputError> {
         let path = directory.join(Self::FILE);
         let bytes = read_plain(&path).map_err(OutputError::read(&path))?;
@@ -365,7 +365,7 @@ impl HistoryWriter {
         self.append(&row.line())
     }
 
-    /// What the file is now.
+    /// The mark of the file as it is now.
     #[must_use]
     pub fn mark(&self) -> HistoryMark {
         HistoryMark::of(&self.sum, self.length, self.after)
@@ -394,7 +394,7 @@ impl HistoryWriter {
     }
 }
 
-/// What is kept of a history, up to a step.
+/// The part of a history that is kept, up to a step.
 struct Kept {
     text: String,
     after: u64,

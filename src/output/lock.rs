@@ -82,7 +82,7 @@ impl Lock {
         Ok(())
     }
 
-    /// What there is to say of a file system that knows no locks.
+    /// The warning about a file system that knows no locks.
     pub(super) fn warning(&self) -> Option<String> {
         let why = self.unknown.as_ref()?;
         Some(format!(
@@ -102,7 +102,7 @@ impl Drop for Lock {
     }
 }
 
-/// What an attempt to lock a file means: `Some` if the file system knows no locks.
+/// Judges an attempt to lock a file: `Some` if the file system knows no locks.
 fn judge(
     taken: Result<(), TryLockError>,
     path: &Path,

@@ -27,12 +27,12 @@ use super::whole::replace;
 
 /// The folders in which a run has files.
 pub(super) const FOLDERS: [&str; 5] = ["frames", "pictures", "trace", "meshes", "exports"];
-/// What `weft report` writes beside a run's files; it belongs to them.
+/// The page that `weft report` writes beside a run's files; it belongs to them.
 const PAGE: &str = "report.html";
 
 const MAGIC: &str = "weft run files 1";
 
-/// What a list says.
+/// The entries of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed {
     /// The files, by their names relative to the directory.
@@ -164,7 +164,7 @@ impl Manifest {
         &self.prefix
     }
 
-    /// What is listed.
+    /// The entries of the list.
     pub(super) fn listed(&self) -> &Listed {
         &self.listed
     }

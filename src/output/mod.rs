@@ -1,4 +1,4 @@
-//! What a run leaves behind: frames, pictures, tables and its record.
+//! The files that a run leaves behind: frames, pictures, tables and its record.
 //!
 //! | file | by | when |
 //! |---|---|---|

@@ -27,10 +27,10 @@ pub struct RunRecord {
     pub schema: u32,
     /// The program that ran.
     pub program: ProgramRecord,
-    /// What no other run has, and its trace has too. Runs of earlier programs have none.
+    /// The identity of the run, which its trace has too. Runs of earlier programs have none.
     #[serde(default)]
     pub run: String,
-    /// What it ran on.
+    /// The machine that it ran on.
     pub machine: MachineRecord,
     /// The command line, program first.
     pub command: Vec<String>,
@@ -39,7 +39,7 @@ pub struct RunRecord {
     /// Its bodies, in its order. Runs of earlier programs do not tell.
     #[serde(default)]
     pub bodies: Option<Vec<BodyRecord>>,
-    /// What its frames are of, if it writes any. Runs of earlier programs do not tell.
+    /// The outline of its frames, if it writes any. Runs of earlier programs do not tell.
     #[serde(default)]
     pub frames: Option<FramesRecord>,
     /// Seed of everything random.
@@ -54,14 +54,14 @@ pub struct RunRecord {
     /// Where the time went, in the order of the phase table.
     #[serde(default)]
     pub phases: Vec<PhaseRecord>,
-    /// What ranks did between steps: the parts of `loop_s` that are of no phase.
+    /// The activities of ranks between steps: the parts of `loop_s` that belong to no phase.
     #[serde(default)]
     pub between: Vec<PhaseRecord>,
     /// How well the ranks were used in steps: outputs are left out, and no wait is useful.
     pub efficiency: Option<Efficiency>,
     /// How the collision tests were shared.
     pub balance: Option<BalanceRecord>,
-    /// What each rank did, by rank.
+    /// The work of each rank, by rank.
     #[serde(default)]
     pub ranks: Vec<RankRecord>,
     /// How ranks were to share work.
@@ -83,17 +83,17 @@ pub struct RunRecord {
     /// The trace, if there is one.
     #[serde(default)]
     pub trace: Option<TraceRecord>,
-    /// What the history was when the record was written: of the steps that the run went on from
-    /// where it starts, of all at its end. Runs of earlier programs do not say.
+    /// The mark of the history when the record was written. It covers the steps that the run went
+    /// on from where it starts, and all steps at its end. Runs of earlier programs do not say.
     #[serde(default)]
     pub history: Option<HistoryMark>,
     /// Why the run stopped, in order, before its end.
     #[serde(default)]
     pub stopped: Option<String>,
-    /// What a reader of the result must know: limits that it breaks.
+    /// Warnings that a reader of the result must know: limits that it breaks.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What went wrong, if anything did.
+    /// The error that ended the run, if one did.
     pub error: Option<String>,
     /// Exit code; `None` while the run goes on, and for ever if it was killed.
     pub exit: Option<u8>,
@@ -154,7 +154,7 @@ pub struct StartRecord {
     pub free_after_s: Option<f64>,
 }
 
-/// What a run ran on.
+/// The machine that a run ran on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineRecord {
     /// Number of ranks.
@@ -230,7 +230,7 @@ impl BodyRecord {
     }
 }
 
-/// What frames are of.
+/// The outline of frames.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FramesRecord {
     /// The time between frames in s, as the scene wants it.
@@ -288,7 +288,7 @@ pub struct BalanceRecord {
     pub idle: f64,
 }
 
-/// What one rank did.
+/// The work of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankRecord {
     /// The first patch that it owns.

@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 #[serde(into = "String", try_from = "String")]
 pub struct StateHash(pub u64);
 
-/// What is hashed of a state, all in the order of the scene's own vertices.
+/// The part of a state that is hashed, all in the order of the scene's own vertices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hashed<'a> {
     /// Steps taken.

@@ -197,7 +197,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// What one appended block holds.
+/// The contents of one appended block.
 enum Block<'a> {
     Scalar(f64),
     Values(Values<'a>),

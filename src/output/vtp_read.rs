@@ -11,7 +11,7 @@ use weft_io::read_regular;
 use super::OutputError;
 use crate::mesh::TriMesh;
 
-/// What stands before the first appended block.
+/// The text before the first appended block.
 pub(super) const MARK: &[u8] = b"<AppendedData encoding=\"raw\">\n_";
 
 /// How an array begins.

@@ -1,4 +1,4 @@
-//! What resists bending of a cloth: elements of its material's model, of one kind for all of its
+//! The bending elements of a cloth: elements of its material's model, of one kind for all of its
 //! mesh.
 //!
 //! The quadratic model has two kinds of elements. Hinges are half the work, and nearly right on
@@ -54,7 +54,7 @@ pub(super) struct Bending {
     pub(super) range: Option<[f64; 2]>,
 }
 
-/// What resists bending of a cloth.
+/// The bending elements of a cloth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BendingInfo {
     /// The kind of its elements, in words.
@@ -79,7 +79,7 @@ impl fmt::Display for BendingInfo {
 }
 
 impl Bending {
-    /// What to tell of them.
+    /// A summary of them.
     pub(super) fn info(&self) -> BendingInfo {
         let kinds = [
             (self.hinges.is_empty(), "hinges"),

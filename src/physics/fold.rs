@@ -26,7 +26,7 @@ pub struct Fold {
     pub damping: f64,
 }
 
-/// What a fold does at some positions.
+/// The response of a fold at some positions: its moment, with derivatives.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldState {
     /// `∂θ/∂xᵢ` in 1/m.

@@ -22,8 +22,8 @@ use super::element::Times;
 use super::membrane::{Moduli, RestTriangle};
 use crate::simd::{Arithmetic, Lanes, Numbers};
 
-/// What a material's moduli are multiplied with in a system; c₁₁, c₂₂, c₁₂, c₆₆ each: [`STRESS`],
-/// [`CHANGE`], [`BEGUN`].
+/// The factors of a material's moduli c₁₁, c₂₂, c₁₂, c₆₆ in a system: [`STRESS`], [`CHANGE`],
+/// [`BEGUN`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Law([[f64; 4]; 3]);
 
@@ -325,7 +325,7 @@ fn between_in<L: Lanes>(lanes: L, of: &Four, vectors: &[[f64; 4]], corner: usize
     ])
 }
 
-/// What blocks are made of.
+/// The data of an element for blocks.
 struct Element<A: Arithmetic> {
     gradients: [Numbers<A>; 4],
     area: Numbers<A>,

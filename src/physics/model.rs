@@ -155,7 +155,7 @@ impl ClothModel {
         }
     }
 
-    /// What resists bending of a cloth whose vertices begin at `first`.
+    /// Adds the bending elements of a cloth whose vertices begin at `first`.
     fn add_bending(
         &mut self,
         name: &str,
@@ -474,7 +474,7 @@ impl ClothModel {
         self.added_stretches.get(cloth).copied().unwrap_or_default()
     }
 
-    /// What resists bending of a cloth.
+    /// The bending elements of a cloth.
     ///
     /// # Panics
     /// If there is no such cloth.

@@ -223,7 +223,7 @@ impl Plate {
         (self.weights).map(|of_row| x.iter().zip(of_row).map(|(x, weight)| *x * weight).sum())
     }
 
-    /// What a vertex is pulled with, the `corner`-th, against what [`Plate::curvatures`] are.
+    /// The pull on the `corner`-th vertex against some [`Plate::curvatures`].
     #[must_use]
     pub fn pull(&self, curvatures: &[DVec3; 3], corner: usize) -> DVec3 {
         let [a, b, c] = self.weights.map(|of_row| of_row[corner]);

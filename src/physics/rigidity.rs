@@ -33,7 +33,7 @@ use glam::{DMat3, DVec2, DVec3};
 
 use crate::scene::Material;
 
-/// What the fit needs of a hinge.
+/// The facts about a hinge that the fit needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// In the model's numbering.
@@ -44,13 +44,13 @@ pub(super) struct Shape {
     pub(super) curved: DVec3,
     /// `(m·a m)²` in the sampled directions, for the plain prefactor of rigidity 1: `2E/κ²` in m².
     felt: [f64; DIRECTIONS],
-    /// What its rigidity is linear in.
+    /// The terms in which its rigidity is linear.
     terms: [f64; TERMS],
     /// The unit vector across its edge, in axes of warp and weft.
     across: DVec2,
 }
 
-/// What a fit found.
+/// The result of a fit.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
     /// The rigidity of each hinge in N m, in the place of the sheet's own.
@@ -104,7 +104,8 @@ pub(super) fn felt_curvature(weights: [f64; 4], points: [DVec2; 4]) -> DVec3 {
     points.into_iter().zip(weights).map(of).sum()
 }
 
-/// What a quadratic form of curvatures is on cylinders of curvature 1/m along all [`direction`]s.
+/// The values of a quadratic form of curvatures on cylinders of curvature 1/m along all
+/// [`direction`]s.
 pub(super) fn on_cylinders(form: &DMat3) -> [f64; DIRECTIONS] {
     std::array::from_fn(|k| {
         let m = direction(k);

@@ -31,7 +31,7 @@ pub struct Shell {
     pub damping: f64,
 }
 
-/// What a shell does at some positions.
+/// The response of a shell at some positions: its moments, with derivatives.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellState {
     /// For each edge, `∂θ/∂xᵢ` in 1/m: zero of corners that do not turn it.
@@ -107,7 +107,7 @@ impl ShellState {
         (self.modes).map(|mode| mode.iter().zip(v).map(|(u, v)| u.dot(v)).sum())
     }
 
-    /// What pulls at a corner against moments.
+    /// The pull on a corner against moments.
     #[must_use]
     pub fn pull(&self, moments: [f64; 3], corner: usize) -> DVec3 {
         (self.modes.iter().zip(moments))

@@ -73,7 +73,7 @@ impl CertifiedTotals {
         certified.into_iter().chain(started).collect()
     }
 
-    /// What a reader of the result must know.
+    /// Warnings that a reader of the result must know.
     pub(super) fn warnings(&self) -> Vec<String> {
         let squeezed = self.first_squeezed.as_ref().map(|first| {
             format!(

@@ -37,7 +37,7 @@ impl Cuts {
         }
     }
 
-    /// What a reader of the result must know.
+    /// Warnings that a reader of the result must know.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let (Some(why), Some(shortest)) = (&self.first, self.shortest) {

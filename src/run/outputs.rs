@@ -84,7 +84,7 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
     Ok((start, record))
 }
 
-/// What frames are of.
+/// The outline of frames.
 fn frames_record(world: &World) -> FramesRecord {
     let scene = world.scene();
     let mut vertices = vec![0; scene.cloths.len()];

@@ -1,4 +1,5 @@
-//! What all ranks do after a step: whether to stop, whether to write a checkpoint or a frame.
+//! The decision of all ranks after a step: whether to stop, whether to write a checkpoint or a
+//! frame.
 //!
 //! Clocks and signals differ between ranks, and a checkpoint is collective: so rank 0 decides, and
 //! others say if they have been asked to stop. The decision does not touch the trajectory. Several
@@ -14,7 +15,7 @@ use crate::scene::Output;
 #[cfg(doc)]
 use crate::step::Simulation;
 
-/// What all ranks do after a step.
+/// The decision of all ranks after a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Decision {
     /// Stop before the end, and why.

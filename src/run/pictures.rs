@@ -14,7 +14,7 @@ const CLOTH: [[f32; 3]; 2] = [[0.50, 0.05, 0.05], [0.60, 0.28, 0.12]];
 const BODY: [f32; 3] = [0.22, 0.36, 0.50];
 const FLAT: [f32; 3] = [0.66, 0.66, 0.63];
 
-/// What a rank draws with.
+/// The data with which a rank draws.
 pub(super) struct Pictures<'w> {
     world: &'w World,
     camera: Camera,

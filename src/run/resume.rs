@@ -26,7 +26,7 @@ pub(super) struct Opened {
     pub(super) checkpoint: Option<Checkpoint>,
     /// Whether the outputs in the directory are continued.
     pub(super) in_place: bool,
-    /// What a reader of the result must know of that, each a sentence.
+    /// Notices about it that a reader of the result must know, each a sentence.
     pub(super) notices: Vec<String>,
 }
 

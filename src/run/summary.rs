@@ -1,4 +1,4 @@
-//! What came of a run: the record that is written, and the summary that is printed.
+//! The result of a run: the record that is written, and the summary that is printed.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -94,7 +94,7 @@ pub(super) fn start_record(world: &World) -> Option<StartRecord> {
     })
 }
 
-/// What no two runs have in common, for files that are of one run only.
+/// The identity of a run, which no other run has, for files that belong to one run only.
 fn identity(command: &[String]) -> String {
     let time = SystemTime::now().duration_since(UNIX_EPOCH);
     let time = time.unwrap_or_default().as_nanos();
@@ -198,7 +198,7 @@ fn in_tasks(totals: &RankTotals, workers: usize) -> Duration {
     tasks / u32::try_from(workers.max(1)).unwrap_or(u32::MAX)
 }
 
-/// What each rank did.
+/// The records of the work of each rank.
 fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<RankRecord> {
     // It was made before, or there would be no totals.
     let ownership = Ownership::new(world.tree(), ranks.len()).ok();
@@ -227,7 +227,7 @@ fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<Rank
     ranks.iter().enumerate().map(record).collect()
 }
 
-/// What a trace lacks.
+/// The reason why a trace is incomplete, if it is.
 fn untraced(trace: &TraceSummary) -> Option<String> {
     let Some((first, last)) = trace.steps else {
         return Some(
@@ -262,7 +262,7 @@ fn pins_move(scene: &Scene) -> bool {
     pins.any(|pin| !pin.is_still())
 }
 
-/// What a reader of the result must know.
+/// Warnings that a reader of the result must know.
 fn warnings(world: &World, last: &Last) -> Vec<String> {
     let scene = world.scene();
     let mut warnings = Vec::new();

@@ -23,7 +23,7 @@ use crate::step::{Breach, Ledger, SavedState, Simulation, StepReport, World};
 /// A frame is due at a step that is no more than this before its time, in s.
 const SAME_TIME: f64 = 1e-9;
 
-/// What rank 0 sees of a step that is over.
+/// The facts about a finished step that rank 0 sees.
 pub(super) struct Seen {
     step: u64,
     time_s: f64,
@@ -133,7 +133,7 @@ impl<'w> Writer<'w> {
         })
     }
 
-    /// What the history has of the state that a step ended with.
+    /// The facts about the state at the end of a step, for the history.
     pub(super) fn see(&self, simulation: &Simulation<'_>, elapsed: Duration) -> Seen {
         let (speed, kinetic) = motion(self.world.model().masses(), simulation.velocities());
         Seen {

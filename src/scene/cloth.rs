@@ -26,7 +26,7 @@ enum Source {
     Mesh,
 }
 
-/// What the keys of a cloth say.
+/// The values of the keys of a cloth.
 pub(super) struct ClothKeys {
     source: Option<Source>,
     name: Option<String>,
@@ -296,7 +296,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
     ),
 ];
 
-/// What the keys of `grid` say.
+/// The values of the keys of `grid`.
 pub(super) struct GridKeys {
     size: [f64; 2],
     vertices: [u64; 2],
@@ -335,7 +335,7 @@ pub(super) const GRID_KEYS: &[Key<GridKeys>] = &[
     .required("vertices = [100, 100]"),
 ];
 
-/// What the keys of `shirt` say.
+/// The values of the keys of `shirt`.
 pub(super) struct ShirtKeys {
     height: f64,
     vertices: u64,

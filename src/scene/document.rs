@@ -20,7 +20,7 @@ pub(super) struct Node {
     pub(super) origin: Origin,
 }
 
-/// What TOML can say, without dates' details.
+/// A value in TOML, without dates' details.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
@@ -173,7 +173,7 @@ impl Node {
 }
 
 impl Value {
-    /// What it is, with article, for messages.
+    /// The kind of value, with article, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",
@@ -218,7 +218,7 @@ fn element_index(elements: &[Node], part: &str, path: &str) -> Result<Option<usi
     ))
 }
 
-/// What to say of a key that stands twice; `None` if something else is wrong.
+/// The problem with a key that stands twice; `None` if something else is wrong.
 fn said_twice(
     text: &str,
     error: &toml::de::Error,

@@ -24,7 +24,7 @@ pub enum SceneError {
     Unreadable {
         /// The path that was tried.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: std::io::Error,
     },
     /// The text does not describe a scene; every problem found, sorted by line.

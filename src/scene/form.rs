@@ -1,4 +1,4 @@
-//! What the value of a key may be: a quantity in a range, a count, a word out of several.
+//! Forms of values of keys: a quantity in a range, a count, a word out of several.
 //!
 //! Each [`Form`] reads a value, writes one that is read as the same bits, and tells the book what
 //! it may be.
@@ -21,7 +21,7 @@ pub(super) struct Written {
     pub(super) unit: &'static str,
 }
 
-/// What the value of a key may be.
+/// A form that the value of a key may have.
 pub(super) trait Form: Sync {
     /// The value in a program.
     type Value;

@@ -19,13 +19,13 @@ pub(super) struct Key<S: 'static> {
     pub(super) field: &'static dyn Field<S>,
     /// A sentence for the book, in Markdown.
     pub(super) about: &'static str,
-    /// What the book says of the default if the value of the key is absent then.
+    /// The default as the book names it, if the value of the key is absent then.
     pub(super) unset: &'static str,
     /// A line to propose to someone who has forgotten the key; keys with a default have none.
     pub(super) example: Option<&'static str>,
     /// Which tables may have the key, if not all.
     pub(super) only: Option<Only<S>>,
-    /// What depends on the key.
+    /// The part of a run that depends on the key.
     pub(super) changes: Changes,
     /// Why the key has no effect in a scene, if so.
     pub(super) idle: Option<fn(&Scene) -> Option<&'static str>>,
@@ -39,7 +39,7 @@ pub(super) struct Only<S> {
     pub(super) holds: fn(&S) -> bool,
 }
 
-/// What depends on a key.
+/// The part of a run that depends on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Changes {
     /// The trajectory.
@@ -132,19 +132,19 @@ pub(super) trait Field<S>: Sync {
     /// The value in TOML, or `None` if it is not set.
     fn write(&self, section: &S) -> Option<Written>;
 
-    /// What the value may be, for the book.
+    /// The possible values, for the book.
     fn describe(&self) -> String;
 
     /// The value for the book, in handy units, or `None` if it is not set.
     fn show(&self, section: &S) -> Option<String>;
 
-    /// What the value may be, as a JSON schema; `None` for a table, which has its own keys.
+    /// The possible values, as a JSON schema; `None` for a table, which has its own keys.
     fn schema(&self) -> Option<serde_json::Value>;
 }
 
 /// A value of one form, and where it goes.
 pub(super) struct Value<S, F: Form> {
-    /// What it may be.
+    /// The form of its value.
     pub(super) form: F,
     /// Takes it out of a section; `None` if it is not set.
     pub(super) get: fn(&S) -> Option<F::Value>,
@@ -178,7 +178,7 @@ impl<S, F: Form> Field<S> for Value<S, F> {
 
 /// A table or an array of tables, which the code around it reads, since it has to know more.
 pub(super) struct Nested<S> {
-    /// What it is, for the book.
+    /// The kind of table, for the book.
     pub(super) what: &'static str,
     /// Writes it in one line, or as a list; `None` if it is absent or has a header of its own.
     pub(super) write: fn(&S) -> Option<Written>,

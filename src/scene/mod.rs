@@ -90,7 +90,7 @@ pub struct Scene {
     pub cloths: Vec<Cloth>,
     /// Bodies the cloths collide with.
     pub bodies: Vec<Body>,
-    /// What the start may be like.
+    /// Limits on the state in which the scene may start.
     pub start: Start,
     /// Contact parameters.
     pub contact: ContactParameters,
@@ -154,7 +154,7 @@ pub struct Cloth {
     pub name: String,
     /// Where its mesh comes from.
     pub source: ClothSource,
-    /// What it is made of.
+    /// The material of the cloth.
     pub material: Material,
     /// Direction of its warp in the mesh's own axes, before any rotation; a unit vector. If absent,
     /// that of
@@ -336,7 +336,7 @@ impl Up {
 pub struct Material {
     /// Areal density in kg/m².
     pub density: f64,
-    /// What resists stretching and shearing.
+    /// The model of the resistance to stretching and shearing.
     pub membrane: MembraneModel,
     /// Membrane stiffness (Young's modulus times thickness) in N/m.
     pub stretch: [f64; 2],
@@ -346,7 +346,7 @@ pub struct Material {
     /// Poisson's ratio in the plane, in [0, 0.5): contraction along the weft of cloth pulled along
     /// its warp.
     pub poisson: f64,
-    /// What resists bending.
+    /// The model of the resistance to bending.
     pub bending_model: BendingModel,
     /// Bending rigidity in N m.
     pub bending: [f64; 2],
@@ -394,7 +394,7 @@ impl Material {
     }
 }
 
-/// What resists stretching and shearing.
+/// The models of the resistance to stretching and shearing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MembraneModel {
     /// Corotational linear finite elements.
@@ -417,7 +417,7 @@ impl MembraneModel {
     }
 }
 
-/// What resists bending.
+/// The models of the resistance to bending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BendingModel {
     /// A quadratic form of positions, for cloth that is flat at rest.
@@ -695,14 +695,14 @@ impl Scene {
     }
 }
 
-/// What the start may be like.
+/// Limits on the state in which a scene may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// What becomes of cloth that starts through cloth.
+    /// The treatment of cloth that starts through cloth.
     pub crossings: Crossings,
 }
 
-/// What becomes of cloth that starts through cloth, by the names that scenes give it.
+/// The ways to treat cloth that starts through cloth, by the names that scenes give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossings {
     /// The scene is refused.
@@ -749,9 +749,9 @@ pub struct ContactParameters {
     pub strain_change: Option<f64>,
     /// Whether displacements are cut where cloth would cross cloth or bodies.
     pub certify: bool,
-    /// What becomes of cloth that bodies leave no room.
+    /// The treatment of cloth to which bodies leave no room.
     pub squeezed: Squeezed,
-    /// What a step does about contacts, and when.
+    /// The way in which a step answers contacts, and when.
     pub pipeline: Pipeline,
     /// Into how many substeps a step of [`Pipeline::History`] is cut.
     pub substeps: Substeps,
@@ -763,7 +763,7 @@ pub struct ContactParameters {
     pub sides: Sides,
 }
 
-/// What a step does about contacts, and when, by the names that scenes give it.
+/// The ways in which a step can answer contacts, and when, by the names that scenes give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipeline {
     /// Contacts are found in every substep, and each substep is certified.
@@ -866,7 +866,7 @@ impl Response {
     }
 }
 
-/// What becomes of cloth that bodies leave no room, by the names that scenes give it.
+/// The ways to treat cloth to which bodies leave no room, by the names that scenes give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Squeezed {
     /// The body of the higher number lets it through, and it is led out when there is room.
@@ -923,7 +923,7 @@ pub struct Solver {
     pub velocity_tolerance: Option<f64>,
     /// Iterations after which the run stops with an error.
     pub max_iterations: u32,
-    /// What makes the iterations fewer.
+    /// The preconditioner, with which the solve takes fewer iterations.
     pub preconditioner: Preconditioner,
     /// The time integration.
     pub integrator: Integrator,
@@ -1081,6 +1081,6 @@ pub struct Output {
     pub picture_size: [u32; 2],
     /// Where the camera stands, in m; chosen from the scene if absent.
     pub camera: Option<DVec3>,
-    /// What the camera looks at, in m; chosen from the scene if absent.
+    /// The point at which the camera looks, in m; chosen from the scene if absent.
     pub look_at: Option<DVec3>,
 }

@@ -203,7 +203,7 @@ pub(super) const KEYS: &[Key<Motion>] = &[
     .required("keyframes = [{ time = 0 }, { time = \"1 s\", translation = [0, 0, 0.1] }]"),
 ];
 
-/// What the keys of a keyframe say.
+/// The values of the keys of a keyframe.
 pub(super) struct KeyframeKeys {
     time: f64,
     translation: Option<DVec3>,

@@ -13,7 +13,7 @@ use super::quantity::{Dimension, Short};
 use super::reader::{Range, Table};
 use super::{Body, Cloth, Held, Keyframe, Motion, Pin, Slide};
 
-/// What the keys of a pin say.
+/// The values of the keys of a pin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PinKeys {
     nearest: Option<DVec3>,

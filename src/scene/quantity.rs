@@ -31,7 +31,7 @@ pub(super) struct Dimension {
 pub(super) struct Quantity {
     /// Value in SI units.
     pub(super) value: f64,
-    /// What it measures.
+    /// The dimension that it measures.
     pub(super) dimension: Dimension,
 }
 

@@ -105,7 +105,7 @@ struct Columns {
     starts: Vec<u32>,
     local: Paged<u32>,
     global: Vec<u32>,
-    /// What `local` is made of, while rows are added.
+    /// The entries of `local` so far, while rows are added.
     added: Vec<u32>,
 }
 
@@ -524,7 +524,7 @@ impl BlockMatrix {
         widest(Product { matrix, x, y, run });
     }
 
-    /// What loops over rows read.
+    /// The entries that loops over rows read.
     pub(super) fn entries(&self) -> Entries<'_> {
         let Pattern {
             blocks, scalars, ..
@@ -540,7 +540,7 @@ impl BlockMatrix {
     }
 }
 
-/// What entries are stored as.
+/// The type in which entries are stored.
 pub(super) trait Stored: Copy + Into<f64> {
     /// Four that follow each other.
     fn four<L: Lanes>(lanes: L, of: &[Self; 4]) -> L::Four;

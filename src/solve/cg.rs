@@ -58,7 +58,7 @@ pub struct ModifiedCg {
     preconditioner: Preconditioner,
     /// The symmetric single-precision copy of the matrix, if the matrix is large.
     copy: Option<SymmetricCopy>,
-    /// What a solve and a product charge to the clock of a modelled machine, in its units.
+    /// The charge of a solve and a product to the clock of a modelled machine, in its units.
     solve_cost: u64,
     product_cost: u64,
     /// The search direction, with halo.

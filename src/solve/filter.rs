@@ -189,7 +189,7 @@ impl Filter {
         self.constraints.iter().map(|constraint| constraint.row)
     }
 
-    /// What [`Filter::project`] makes of the value of one vertex (local index).
+    /// The projection, by [`Filter::project`], of the value of one vertex (local index).
     pub(super) fn projected(&self, row: usize, v: DVec3) -> DVec3 {
         self.constraint(row)
             .map_or(v, |constraint| constraint.projected(v))

@@ -1,4 +1,4 @@
-//! What a solve is given and what it answers: system, tolerance, outcome, errors.
+//! The input and the result of a solve: system, tolerance, outcome, errors.
 //!
 //! Tolerances and answers are the same on every rank, to the bit. The solver is
 //! [`super::ModifiedCg`].
@@ -74,7 +74,7 @@ pub struct Outcome {
     pub residual: f64,
     /// The residual that was allowed, in √J.
     pub allowed: f64,
-    /// What allowed it.
+    /// The criterion that allowed it.
     pub criterion: Criterion,
 }
 

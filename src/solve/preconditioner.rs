@@ -1,4 +1,4 @@
-//! What the conjugate gradients are preconditioned with: a local level, and perhaps a coarse one.
+//! The preconditioner of the conjugate gradients: a local level, and perhaps a coarse one.
 //!
 //! Local is [`BlockJacobi`](super::BlockJacobi) or, stronger, symmetric Gauss-Seidel within
 //! patches. Both know only what is near, and need iterations in proportion to the vertices along a

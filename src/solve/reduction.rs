@@ -58,8 +58,8 @@ impl Reduction {
         self
     }
 
-    /// What each thread of the rank adds up: patches by their place among those owned, and their
-    /// vertices.
+    /// The share of each thread of the rank in a sum: patches by their place among those owned, and
+    /// their vertices.
     #[must_use]
     pub fn shares(&self) -> &Shares {
         &self.shares
@@ -247,7 +247,7 @@ impl Kernel for Dot<'_> {
     }
 }
 
-/// What [`dot`] adds up, for loops that do something else besides.
+/// The sum of [`dot`], for loops that do something else besides.
 pub(super) struct DotSum<L: Lanes>(L, [L::Four; LANES / 4]);
 
 impl<L: Lanes> DotSum<L> {

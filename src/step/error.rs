@@ -81,7 +81,7 @@ pub enum StepError {
     Solve {
         /// The step, from 1.
         step: u64,
-        /// What the solver says; its vertex in the order of the scene's vertices.
+        /// The error of the solver; its vertex in the order of the scene's vertices.
         source: SolveError,
         /// That vertex, if the solver names one.
         at: Option<Named>,
@@ -111,7 +111,7 @@ pub enum StepError {
     Detect {
         /// The step, from 1.
         step: u64,
-        /// What the runtime says.
+        /// The error of the runtime.
         source: ScopeError,
     },
     /// A triangle has no area any more.
@@ -208,7 +208,7 @@ pub enum StepError {
         "{source}; so after {halvings} halvings too, in parts of {length} s: a smaller time.shortest allows more"
     )]
     Halved {
-        /// What failed.
+        /// The error that remained.
         source: Box<Self>,
         /// How often.
         halvings: u32,

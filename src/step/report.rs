@@ -1,4 +1,4 @@
-//! What a rank saw of a step.
+//! A rank's report of a step.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub enum Sufficed {
     /// Nothing was solved.
     #[default]
     Nothing,
-    /// What it started from was good enough, by whichever criterion: it took no iteration.
+    /// The start was good enough, by one of the criteria: it took no iteration.
     Start,
     /// `solver.tolerance` was met.
     Relative,
@@ -95,8 +95,8 @@ impl Stops {
     }
 }
 
-/// What a rank saw of a step. If it was cut, times and counts of work are sums,
-/// also over substeps that were taken back; contacts and constraints are those of the last one.
+/// A rank's report of a step. If the step was cut, times and counts of work are sums, also over
+/// substeps that were taken back; contacts and constraints are those of the last substep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
     /// Iterations of the linear solves.
@@ -165,7 +165,7 @@ pub struct StepReport {
     pub lacking: f64,
     /// Time spent in rounds.
     pub rounds_time: Duration,
-    /// What its workers did; its trace is that of the last substep.
+    /// The report on its workers; its trace is that of the last substep.
     pub scope: ScopeReport,
     /// Time in which it made patches ready before its tests, outside of tasks: what tests do that
     /// find one that is not.
@@ -178,10 +178,10 @@ pub struct StepReport {
     /// The share of `assemble` that lies before `share`: the next step's system is assembled while
     /// the state of this one travels.
     pub ahead: Duration,
-    /// What was certified.
+    /// The numbers of certification.
     pub certified: Certified,
-    /// What changed momentum and energy, for each patch of this rank. Substeps that were taken back
-    /// have no part in it.
+    /// The changes of momentum and energy, for each patch of this rank. Substeps that were taken
+    /// back have no part in it.
     pub ledger: Vec<Ledger>,
     /// The step, its phases and its counters, if [`Simulation::record`](super::Simulation::record)
     /// asked for them.

@@ -41,7 +41,7 @@ use crate::scene::{Integrator, Scene};
 use crate::solve::System;
 use crate::team::Team;
 
-/// What a step exchanges with messages of this tag, beside collectives.
+/// The name of the data that a step exchanges in messages of this tag, beside collectives.
 #[must_use]
 pub fn exchange_name(tag: Tag) -> Option<&'static str> {
     Some(match tag {
@@ -72,7 +72,7 @@ pub struct Simulation<'w> {
     pub(super) certification: Option<Certification>,
     /// The impulses of the substep, for the ledger.
     pub(super) impulses: Impulses,
-    /// What the substeps of a part share, if there are many.
+    /// The data that the substeps of a part share, if there are many.
     pub(super) many: Option<Many>,
     /// The impulses that contacts exerted on owned vertices in the last step, in N s.
     pub(super) contact_impulses: Vec<DVec3>,
@@ -95,7 +95,8 @@ pub struct CheckedState {
     pub kept: Vec<[u32; 2]>,
 }
 
-/// What a substep changes before it is known to be good, as it was when the substep began.
+/// The state that a substep changes before it is known to be good, as it was when the substep
+/// began.
 #[derive(Debug, Default)]
 struct Backup {
     changes: [Vec<DVec3>; 2],
@@ -281,7 +282,8 @@ impl<'w> Simulation<'w> {
         self.exchange.said = bytes;
     }
 
-    /// What each rank [said](Self::say) in the last step, by rank; nothing before the first.
+    /// The messages that each rank [said](Self::say) in the last step, by rank; nothing before the
+    /// first.
     #[must_use]
     pub fn heard(&self) -> &[Vec<u8>] {
         &self.exchange.heard

@@ -51,7 +51,7 @@ pub struct Plane {
     pub gap: f64,
 }
 
-/// What two differences of heights of points err by at most, for points with coordinates up to
+/// The largest error of two differences of heights of points, for points with coordinates up to
 /// `largest` (m).
 #[must_use]
 #[inline]

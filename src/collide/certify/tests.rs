@@ -53,7 +53,7 @@ struct Cloth {
     held: Vec<bool>,
 }
 
-/// What a step came to.
+/// The result of a step.
 struct Stepped {
     found: Truncated,
     /// The lengths of all displacements: as they went and as they would have gone.

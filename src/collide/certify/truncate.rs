@@ -48,7 +48,7 @@ pub struct Truncate<'a> {
     pub least: f64,
 }
 
-/// What truncation has found.
+/// The findings of truncation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Truncated {
     /// The share of its displacement beyond the base that each vertex goes, from 0 to 1.
@@ -92,7 +92,7 @@ impl Truncated {
     }
 }
 
-/// What truncation does to a vertex whose pair has no room; in the order in which it is done.
+/// The treatment of a vertex whose pair has no room; in the order in which treatments are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Remedy {
     /// It may cross the body from now on.

@@ -99,7 +99,7 @@ impl Kept {
         tangles.into_iter().collect()
     }
 
-    /// What a vertex is a member of.
+    /// The memberships of a vertex in tangles.
     #[must_use]
     pub fn of(&self, vertex: u32) -> &[Member] {
         let start = self.members.partition_point(|m| m.vertex < vertex);

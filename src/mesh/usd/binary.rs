@@ -191,7 +191,8 @@ struct Node {
     token: usize,
 }
 
-/// What says a value: its type, whether it is a list, and the value itself or where it is.
+/// The word that stands for a value: its type, whether it is a list, and the value itself or where
+/// it is.
 #[derive(Clone, Copy)]
 struct Packed(u64);
 
@@ -644,13 +645,13 @@ impl<'a> Crate<'a> {
     }
 }
 
-/// What may still be read, so that a small file takes little.
+/// The bytes that may still be read, so that a small file takes little.
 struct Budget {
     fields: usize,
     numbers: usize,
 }
 
-/// What a value is made of, and how a number of it is read.
+/// The kind of item of which a value consists, and how a number of it is read.
 #[derive(Clone, Copy)]
 enum Element {
     Whole,

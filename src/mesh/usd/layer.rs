@@ -31,7 +31,8 @@ pub(super) struct Prim {
     pub(super) kind: String,
     /// Whether it is there: defined, and not switched off.
     pub(super) is_defined: bool,
-    /// What it has from elsewhere, such as `references`, if anything.
+    /// The kind of composition, such as `references`, by which it takes something from elsewhere,
+    /// if it does.
     pub(super) arc: Option<&'static str>,
     /// The attributes of [`ATTRIBUTES`] that it has.
     pub(super) attributes: BTreeMap<String, Attribute>,
@@ -65,7 +66,7 @@ pub(super) enum Value {
     Words(Vec<String>),
 }
 
-/// What a type of values is made of.
+/// The kind of item of which values of a type consist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     /// Whole numbers.

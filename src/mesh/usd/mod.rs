@@ -209,7 +209,7 @@ impl Stage {
         Ok(file)
     }
 
-    /// What the layer says of units and axes, or USD where it does not.
+    /// The units and axes of the layer, or USD's where it names none.
     fn axes(&self) -> Result<FileAxes, Problem> {
         let metres = self.layer.metres.unwrap_or(0.01);
         if !(metres.is_finite() && metres > 0.0) {
@@ -565,7 +565,7 @@ fn whole<'a>(prim: &'a Prim, name: &str) -> Result<&'a [i32], Problem> {
     }
 }
 
-/// What to do about a layer that is not all of what it shows.
+/// The advice for a layer that refers to others.
 const FLATTEN: &str = "which are not followed: make one layer of it with `usdcat --flatten`, or export what is meant alone";
 
 /// Prims that a message names.

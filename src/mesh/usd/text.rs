@@ -46,11 +46,11 @@ enum Token<'a> {
     Sign(u8),
     /// A name, or a number.
     Word(&'a [u8]),
-    /// What stands in quotes, as it stands there.
+    /// The text between quotes, as it stands there.
     Text(&'a [u8]),
-    /// What stands between `@`.
+    /// The text between `@`.
     Asset,
-    /// What stands in `<>`.
+    /// The text in `<>`.
     Path,
     End,
 }

@@ -27,7 +27,7 @@
 //! * \[Saa89\] Saad: Krylov subspace methods on supercomputers. SIAM Journal on Scientific and
 //!   Statistical Computing 10, 1989.
 
-/// What an iteration adds up over all vertices, and the coarse level adds to.
+/// The sums of an iteration over all vertices, to which the coarse level adds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sums {
     /// The product r·u.

@@ -127,7 +127,7 @@ impl ModifiedCg {
     }
 }
 
-/// What makes directions of residuals.
+/// The data that turn residuals into directions.
 #[derive(Clone, Copy)]
 struct Direction<'a> {
     preconditioner: &'a Preconditioner,
@@ -136,7 +136,7 @@ struct Direction<'a> {
 }
 
 impl Direction<'_> {
-    /// What the preconditioner leaves to be done for some rows.
+    /// Applies the constraints, which the preconditioner leaves to be done, to some rows.
     fn project(self, rows: &Range<usize>, u: &mut [DVec3]) {
         project(self.filter, self.constrained, rows, u);
     }

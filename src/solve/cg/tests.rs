@@ -26,7 +26,7 @@ fn bits(vector: &[DVec3]) -> Vec<[u64; 3]> {
         .collect()
 }
 
-/// What one rank hands to a solve; tests change it before.
+/// The input of one rank to a solve; tests change it before.
 struct Job {
     preconditioner: Kind,
     positions: Vec<DVec3>,

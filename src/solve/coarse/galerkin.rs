@@ -239,8 +239,9 @@ fn add(block: &mut Block, other: &Block) {
     }
 }
 
-/// What some rows add to the blocks of their groups and aggregates, blocks by rows; `owned` begins
-/// with the block of number `first`, `of_groups` with that of number `first_of_groups`.
+/// The contribution of some rows to the blocks of their groups and aggregates, blocks by rows;
+/// `owned` begins with the block of number `first`, `of_groups` with that of number
+/// `first_of_groups`.
 struct Adding<'a> {
     galerkin: &'a Galerkin,
     matrix: Entries<'a>,

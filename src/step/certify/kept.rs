@@ -18,7 +18,7 @@ use crate::step::world::World;
 /// 0.4 m through is free within a second.
 const PULL: f64 = 0.5;
 
-/// What a scene's cloth may go through.
+/// The crossings that a scene lets its cloth have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LetThrough<'a> {
     /// Vertices, each with a body that lets it through, ascending.

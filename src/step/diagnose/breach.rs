@@ -98,14 +98,14 @@ impl Simulation<'_> {
     }
 }
 
-/// What forces cloth beyond its limit.
+/// A cause that forces cloth beyond its limit.
 struct Cause {
     told: String,
     /// Whether it does so however short steps are.
     surely: bool,
 }
 
-/// What helps where nothing forces cloth beyond its limit.
+/// The remedy where nothing forces cloth beyond its limit.
 fn or_shorter_steps(world: &World, triangle: u32) -> String {
     let mend = match world.scene().time.shortest {
         None => "take a shorter time.step, or a time.shortest to which steps may be cut",

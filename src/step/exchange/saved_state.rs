@@ -31,12 +31,12 @@ pub struct SavedState {
     pub velocities: Vec<DVec3>,
     /// Velocity changes that the last solve found, and the one before, in m/s.
     pub changes: [Vec<DVec3>; 2],
-    /// What contacts with bodies were.
+    /// The contacts with bodies.
     pub contacts: Vec<VertexState>,
     /// How often the present substep is halved, and how many in a row went well since that
     /// changed.
     pub substep: [u32; 2],
-    /// What the integrator looks back at, if it does.
+    /// The past states that the integrator looks back at, if it does.
     pub past: Option<Past>,
     /// Vertices, each with the number of a body that lets it through, ascending.
     pub squeezed: Vec<[u32; 2]>,
@@ -58,7 +58,8 @@ pub struct Past {
 /// Vertices whose state travels in one message: each has up to 171 bytes there.
 const PIECE: usize = 1 << 20;
 
-/// What a rank sends of some of its vertices: changes, contacts, and the past if there is one.
+/// The message of a rank with some of its vertices: changes, contacts, and the past if there is
+/// one.
 #[derive(Deserialize)]
 struct Theirs {
     changes: [Vec<DVec3>; 2],

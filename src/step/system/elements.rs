@@ -49,7 +49,7 @@ struct Placed<const N: usize> {
     slots: [Option<[BlockSlot; N]>; N],
 }
 
-/// What the elements of all runs read.
+/// The data that the elements of all runs read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Assembling<'a> {
     pub(crate) model: &'a ClothModel,

@@ -126,8 +126,8 @@ fn a_system_is_what_its_elements_say_one_by_one() {
     }
 }
 
-/// What the system says of the next step is what that does, of every integrator, also amid a motion
-/// that has a past.
+/// The system that is reported for the next step is the one that the step then solves, for every
+/// integrator, also amid a motion that has a past.
 #[test]
 fn the_free_system_is_the_one_that_the_next_step_solves() {
     let mut seen = Vec::new();

@@ -1,5 +1,5 @@
-//! What corrections put right, on whole scenes: cloth that falls on cloth on a floor, that bodies
-//! push together, that is thrown on its pins.
+//! Tests of corrections on whole scenes: cloth that falls on cloth on a floor, that bodies push
+//! together, that is thrown on its pins.
 
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;

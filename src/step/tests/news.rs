@@ -1,4 +1,5 @@
-//! What ranks tell each other of their tests: heard where it is due, and refused where it is not.
+//! Tests of the ranks' messages about their tests: heard where they are due, and refused where they
+//! are not.
 
 use weft_balance::cost::{Against, CostReport, PartCost, RankWork, TestCost};
 use weft_runtime::comm::{CommError, Rank};

@@ -213,8 +213,8 @@ fn every_integrator_goes_on_from_its_state_on_other_ranks() {
     }
 }
 
-/// What all ranks find together, through trees, tasks, splits and thieves, is what testing every
-/// pair of triangles finds; and each pair of features once.
+/// The findings of all ranks together, through trees, tasks, splits and thieves, equal those of
+/// testing every pair of triangles, and each pair of features is found once.
 #[test]
 fn ranks_that_steal_find_what_brute_force_finds() {
     let world = world(&sheet(

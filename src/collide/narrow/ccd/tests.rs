@@ -69,7 +69,7 @@ fn edges([a, b, c, d]: [Motion; 4]) -> EdgeEdge {
     EdgeEdge { first, second }
 }
 
-/// What a batch leaves by four and by eight lanes.
+/// The results of a batch with four and with eight lanes.
 struct Both<'a, Q, const P: usize>(Batch<'a, Q, P>);
 
 impl<Q: Features<P>, const P: usize> Clone for Both<'_, Q, P> {

@@ -1,4 +1,4 @@
-//! What a solve starts from, and when it is over at once.
+//! Tests of the vectors that a solve can start from, and of solves that are over at once.
 
 use super::*;
 

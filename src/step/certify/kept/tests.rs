@@ -124,7 +124,7 @@ fn fold() -> Made {
     Made::new("").mesh("strip", &strip)
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 struct Ran {
     /// The pairs that crossed at the start.
