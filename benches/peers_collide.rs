@@ -205,7 +205,7 @@ impl Scene {
         (faces, edges)
     }
 
-    /// For the peers: positions, triangles, edges and pairs of features.
+    /// Writes the files for the peers: positions, triangles, edges and pairs of features.
     fn write(&self, to: &Path) -> io::Result<()> {
         let points = |name: &str, x: &[DVec3]| {
             let bytes = x.iter().flat_map(|p| p.to_array());
@@ -589,7 +589,7 @@ impl Peer {
         ]
     }
 
-    /// Its turn, if it is there.
+    /// Runs the peer, if it is there.
     fn run(
         &self,
         directory: &Path,

@@ -69,7 +69,7 @@ const VECTOR_BYTES: usize = 48 + 24 + 5 * 24 + 24 + 48 / 2;
 #[derive(Clone, Copy)]
 struct Ours {
     iteration: Duration,
-    /// With the multilevel preconditioner.
+    /// The time with the multilevel preconditioner.
     multilevel: Duration,
     /// The time of a solve outside of its iterations: factoring the preconditioner, copying the
     /// arrays that the iterations read, and the residuals before and after.

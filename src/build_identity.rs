@@ -1,6 +1,6 @@
-//! Which build of the program runs. The trajectory is promised for one binary, so ranks and
-//! checkpoints are compared by the binary itself, and not by a version that a changed source tree
-//! keeps.
+//! The identity of the build that runs. The trajectory is promised for one binary, so ranks and
+//! checkpoints are compared by the binary itself, and not by a version that a changed source could
+//! share.
 //!
 //! Goes in: nothing but the file of the running executable. Comes out: its SHA-256, beside version
 //! and commit, which are for people. Shared libraries that the executable loads are not looked at.

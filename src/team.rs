@@ -198,8 +198,8 @@ impl Team {
     }
 }
 
-/// From now on threads of this process do not stay awake between loops: others want the cores,
-/// which it does not see.
+/// Stops threads of this process from staying awake between loops, from now on: others want the
+/// cores, and it does not see them.
 pub fn share_cores() {
     // More than any machine has.
     AT_WORK.fetch_add(1 << 24, Ordering::Relaxed);
@@ -311,9 +311,9 @@ impl Drop for Over<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
     team: Team,
-    /// For each thread, which of the ranges that were cut.
+    /// The ranges of each thread, among those that were cut.
     pub ranges: Vec<Range<usize>>,
-    /// For each thread, the elements in these.
+    /// The elements in the ranges of each thread.
     pub elements: Vec<Range<usize>>,
 }
 

@@ -69,7 +69,7 @@ const LEAST: u64 = 2 * DEAL;
 const LOOK: u64 = 11;
 /// The most bounds on the load that are tried.
 const TRIES: u32 = 40;
-/// From this many tries on, the interval between too little and enough is halved.
+/// The number of tries from which on the interval between too little and enough is halved.
 const GUESSES: u32 = 6;
 /// The search ends when the bound is this close to the least one, as a fraction 1 / `FINEST` of it.
 const FINEST: u64 = 1_000;

@@ -21,12 +21,12 @@ pub struct Forecast {
     /// The tests, each once, sorted by patch and what it is tested against; costs are corrected by
     /// the times that ranks took.
     pub(crate) costs: Vec<TestCost>,
-    /// For each test, the factor between the cost that is expected and the one that was counted, in
-    /// units of 1 / [`USUAL`].
+    /// The factor, for each test, between the cost that is expected and the one that was counted,
+    /// in units of 1 / [`USUAL`].
     rates: Vec<u32>,
-    /// For tests that several ranks made together, the costs of the parts, in order.
+    /// The costs of the parts, in order, of tests that several ranks made together.
     pub(crate) pieces: Vec<Piece>,
-    /// For each rank, what it does after its tests, in the unit of [`work`](crate::work::work).
+    /// The work of each rank after its tests, in the unit of [`work`](crate::work::work).
     pub(crate) after: Vec<u64>,
 }
 
@@ -36,7 +36,7 @@ pub struct Forecast {
 pub(crate) struct Piece {
     /// The place of the test in [`Forecast::costs`].
     pub(crate) test: u32,
-    /// Where the part begins, as a multiple of 2⁻³² of the test.
+    /// The beginning of the part, as a multiple of 2⁻³² of the test.
     pub(crate) from: u32,
     /// The cost of all parts of the test before it.
     pub(crate) before: u64,

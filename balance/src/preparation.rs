@@ -135,7 +135,7 @@ pub fn begin_cost<'a>(
 pub struct PreparedPieces(Mutex<Vec<Option<u64>>>);
 
 impl PreparedPieces {
-    /// Nothing is prepared of this many patches.
+    /// The state before anything is prepared of this many patches.
     #[must_use]
     pub fn new(patches: usize) -> Self {
         Self(Mutex::new(vec![None; patches]))

@@ -69,7 +69,7 @@ pub struct Beside {
     pub to: usize,
     /// The tile whose bound is made.
     pub tile: usize,
-    /// Which of the tiles beside that one has the cells.
+    /// The number of the tile with the cells among those beside that one.
     pub which: usize,
 }
 

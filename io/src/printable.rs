@@ -35,7 +35,7 @@ pub struct Shown<'a>(&'a [u8]);
 
 /// A type that can be shown within a message.
 pub trait Show {
-    /// It on one line, with what is not safe to show as escapes.
+    /// The value on one line, with unsafe characters as escapes.
     fn shown(&self) -> Shown<'_>;
 }
 

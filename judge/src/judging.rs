@@ -79,7 +79,7 @@ pub struct Passages {
     pub of: u32,
     /// The number of the piece through whose faces they did.
     pub through: u32,
-    /// Their vertices that ended on another side than they began on.
+    /// The vertices of the pair that ended on another side than they began on.
     pub ended_beyond: u64,
 }
 

@@ -263,7 +263,7 @@ enum Met {
     Not,
     /// A border of one is on the other.
     Border,
-    /// Their insides meet.
+    /// The features meet in their insides.
     Inside,
 }
 

@@ -191,7 +191,7 @@ impl Aggregates {
         self.offsets[patches.start] as usize..self.offsets[patches.end] as usize
     }
 
-    /// Which aggregates are adjacent: those with an edge of `graph` between them.
+    /// The graph of aggregates: two are adjacent if there is an edge of `graph` between them.
     ///
     /// # Errors
     /// [`PartitionError::Length`] if the graph is of another size.

@@ -25,7 +25,7 @@ pub struct HaloPlan {
 pub struct Neighbour {
     /// The other rank.
     pub rank: usize,
-    /// Which part of the halo it fills, in the halo's order.
+    /// The part of the halo that it fills, in the halo's order.
     pub receive: Range<usize>,
     /// The vertices that are sent to it, as indices into the owned vertices, ascending.
     pub send: Vec<u32>,
@@ -83,7 +83,7 @@ impl HaloPlan {
         })
     }
 
-    /// Whose plan it is.
+    /// The rank whose plan it is.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.rank

@@ -1,4 +1,4 @@
-//! Which rank owns which patches.
+//! The ownership of patches: which rank owns which.
 //!
 //! In: the weights of the patches and a number of ranks. Out: a contiguous range of patches for
 //! each rank, of about equal weight; whole subtrees when the number of ranks is a power of two.

@@ -207,13 +207,13 @@ impl PatchTree {
         &self.patch_of
     }
 
-    /// For each new number the number that the vertex has in the mesh.
+    /// The number in the mesh of each new number.
     #[must_use]
     pub fn new_to_old(&self) -> &[u32] {
         &self.new_to_old
     }
 
-    /// For each vertex of the mesh its new number.
+    /// The new number of each vertex of the mesh.
     #[must_use]
     pub fn old_to_new(&self) -> &[u32] {
         &self.old_to_new

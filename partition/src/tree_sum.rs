@@ -17,7 +17,7 @@ use crate::{Ownership, PartitionError};
 pub struct Subtree {
     /// How far below the root, which is level 0.
     pub level: u32,
-    /// Which node of that level, from the left.
+    /// The number of the node in that level, from the left.
     pub index: usize,
 }
 
@@ -197,7 +197,7 @@ fn complete_subtrees(depth: u32, patches: Range<usize>) -> Vec<Subtree> {
 
 const ROOT: Subtree = Subtree { level: 0, index: 0 };
 
-/// More than any tree has: it would need 2^32 vertices.
+/// The depth that no tree exceeds: it would need 2^32 vertices.
 const MAX_DEPTH: usize = 32;
 
 #[cfg(test)]

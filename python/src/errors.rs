@@ -59,7 +59,7 @@ pub(crate) fn world(py: Python<'_>, error: &WorldError) -> PyErr {
     raised(py, "SceneError", (message, vec![problem]))
 }
 
-/// Why a step could not be taken.
+/// The reason why a step could not be taken.
 pub(crate) fn step(py: Python<'_>, error: &StepError) -> PyErr {
     raised(py, "SimulationError", (error.to_string(),))
 }
@@ -81,7 +81,7 @@ pub(crate) fn internal(py: Python<'_>) -> PyErr {
     raised(py, "SimulationError", (message,))
 }
 
-/// Why a simulation cannot go on.
+/// The reason why a simulation cannot go on.
 pub(crate) fn failed(py: Python<'_>, message: String) -> PyErr {
     raised(py, "SimulationError", (message,))
 }

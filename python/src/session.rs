@@ -43,13 +43,13 @@ pub(crate) struct Session {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Why there is no simulation.
+/// The reason why there is no simulation.
 pub(crate) enum Unfit {
     /// The scene cannot be simulated.
     World(WorldError),
     /// The simulation cannot begin.
     Step(StepError),
-    /// There is no thread for it.
+    /// The thread for it could not be started.
     Thread(std::io::Error),
 }
 

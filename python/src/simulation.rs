@@ -46,7 +46,7 @@ type Kinematics = [Vec<DVec3>; 2];
 /// The name of a body, its vertices and its triangles.
 type NamedMesh<'py> = (String, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<u32>>);
 
-/// Why a job of stepping ended.
+/// The reason why a job of stepping ended.
 enum Ended {
     Done(Box<StepReport>),
     Failed(String),

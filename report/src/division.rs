@@ -121,7 +121,7 @@ impl Parts {
 /// The time of all ranks in traced steps, divided up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Division {
-    /// By rank, then phase.
+    /// The parts by rank, then phase.
     pub parts: Vec<Vec<Parts>>,
 }
 
@@ -162,7 +162,7 @@ impl Division {
         sum(self.parts.iter().filter_map(|rank| rank.get(phase)))
     }
 
-    /// All.
+    /// The sum of all parts.
     #[must_use]
     pub fn all(&self) -> Parts {
         sum(self.parts.iter().flatten())

@@ -24,8 +24,8 @@ const GOOD: f64 = 0.9;
 const MINOR: f64 = 0.05;
 /// A rank that owns this many times its share of the tests has more than others.
 const MUCH: f64 = 1.5;
-/// So does one that owns so much of all tests beyond its share: of two ranks, one that has two
-/// thirds.
+/// A rank that owns this much of all tests beyond its share has more than others, too: of two
+/// ranks, one that has two thirds.
 const MUCH_MORE: f64 = 0.15;
 /// A patch with this share of all tests is named, whichever rank owns it.
 const LARGE: f64 = 0.25;
@@ -37,7 +37,7 @@ const NAMED: usize = 6;
 pub struct Finding {
     /// The answer, in a few words.
     pub answer: String,
-    /// Why, in sentences.
+    /// The reasons, in sentences.
     pub why: String,
     /// Whether it is to blame.
     pub at_fault: bool,
@@ -560,8 +560,8 @@ fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
     }
 }
 
-/// Why no rank is to blame for what it owns; patches are in the order of their shares, and `most`
-/// names the first of them.
+/// The reason why no rank is to blame for what it owns. Patches are in the order of their shares,
+/// and `most` names the first of them.
 fn no_owner(ranks: usize, ranked: &[(usize, f64)], most: &[String]) -> String {
     let told = most.join(", ");
     match ranked.first() {

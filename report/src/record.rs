@@ -94,7 +94,7 @@ pub struct Machine {
     pub threads: u32,
     /// How ranks talked.
     pub comm: String,
-    /// Which ranks ran where.
+    /// The ranks of each host.
     #[serde(default)]
     pub hosts: BTreeMap<String, Vec<u32>>,
     /// Cores that the first rank's process may use, if the run says so.
@@ -186,13 +186,13 @@ pub struct Efficiency {
     pub load_balance: f64,
     /// Greatest useful time of a rank over the time that all took.
     pub communication: f64,
-    /// Their product.
+    /// The product of the two.
     pub parallel: f64,
 }
 
 impl Efficiency {
-    /// From every rank's useful time and the time that all took, in one unit; `None` if nothing was
-    /// useful.
+    /// Computes efficiencies from every rank's useful time and the time that all took, in one unit;
+    /// `None` if nothing was useful.
     #[must_use]
     pub fn of(useful: &[f64], elapsed: f64) -> Option<Self> {
         let greatest = useful.iter().copied().fold(0.0, f64::max);

@@ -293,11 +293,11 @@ impl Run {
 
 /// No clock of a run shows more: 36 years in ns.
 const LATEST: u64 = 1 << 60;
-/// More ranks than this are no machine.
+/// The most ranks that a run can have.
 const MOST_RANKS: u32 = 1 << 20;
-/// More workers than this has no rank: traces number them with 16 bits.
+/// The most workers that a rank can have: traces number them with 16 bits.
 const MOST_WORKERS: usize = 1 << 16;
-/// More patches than this has no scene.
+/// The most patches that a scene can have.
 const MOST_PATCHES: usize = 1 << 20;
 /// Largest record in bytes: a rank takes some 600.
 const LARGEST_RECORD: u64 = 256 << 20;

@@ -28,7 +28,7 @@ const DEFAULT_NETWORK: &str = "gigabit";
 /// The network that stands for one that is not known: the quickest that studies know.
 const QUICKEST: &str = "hdr-infiniband";
 
-/// Which numbers of ranks are studied.
+/// The numbers of ranks that are studied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ranks {
     /// The number of ranks of the run.

@@ -46,7 +46,7 @@ pub struct PhaseSpan {
     pub begin: u64,
     /// When it ended.
     pub end: u64,
-    /// Which: an index into [`Tracks::phases`].
+    /// The phase: an index into [`Tracks::phases`].
     pub phase: u8,
     /// The step.
     pub step: u32,
@@ -123,7 +123,7 @@ pub struct RankTracks {
     /// Bytes of data that came for tasks.
     pub fetched: u64,
     pub(crate) scopes: Vec<ScopeSpan>,
-    /// By scope, in the order of [`Self::scopes`].
+    /// The changes of each scope, in the order of [`Self::scopes`].
     pub(crate) changes: Vec<Vec<(u64, Change)>>,
 }
 

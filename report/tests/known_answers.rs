@@ -747,7 +747,7 @@ fn moment() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..200_u64, 1 => 0..=1_u64 << 60]
 }
 
-/// Also what frames a scope, and workers that are not there.
+/// Any event, also those that frame a scope, and those of workers that are not there.
 fn any_what() -> impl Strategy<Value = What> {
     prop_oneof![
         4 => what(),

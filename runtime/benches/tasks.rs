@@ -87,9 +87,10 @@ fn run(comm: &mut dyn Comm, tasks: u32, turns: u32) -> ScopeReport {
 /// The cost of a steal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Steal {
-    /// From the request's being sent to the answer's being read.
+    /// The time from the request's being sent to the answer's being read.
     round_trip: Duration,
-    /// With all that follows: the task is run, its result sent home, the next request made.
+    /// The time of the whole steal: the task is run, its result sent home, and the next request
+    /// made.
     in_all: Duration,
     /// Bytes of all messages.
     bytes: u64,

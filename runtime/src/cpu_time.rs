@@ -38,7 +38,7 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// One that runs from now on.
+    /// A stopwatch that runs from now on.
     pub(crate) fn start() -> Self {
         Self::from(asking(), thread_time())
     }

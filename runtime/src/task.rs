@@ -124,11 +124,11 @@ pub struct TaskError {
     pub task: String,
     /// The rank on which it failed.
     pub rank: Rank,
-    /// Why.
+    /// The reason.
     pub cause: Failure,
 }
 
-/// Why a task failed.
+/// The reason why a task failed.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
     /// It panicked.

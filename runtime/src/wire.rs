@@ -24,7 +24,7 @@ const USUAL: usize = 128;
 /// Longest value that is encoded and decoded, in bytes without the first one.
 pub const LIMIT: usize = 1 << 30;
 
-/// Why a value cannot be sent.
+/// The reason why a value cannot be sent.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum EncodeError {
     /// It cannot be serialised; a sentence says why.

@@ -100,8 +100,8 @@ impl Distances {
         }
     }
 
-    /// By how much (m) the volumes of a patch are inflated. Volumes of two patches, and of a patch
-    /// and a body, then overlap where contacts are.
+    /// The length in m by which the volumes of a patch are inflated. Volumes of two patches, and of
+    /// a patch and a body, then overlap where contacts are.
     #[must_use]
     pub(in crate::collide) fn patch_radius(&self, patch: u32) -> f64 {
         let half = match &self.cloth {

@@ -217,7 +217,8 @@ impl Axes {
     }
 }
 
-/// For what is read to be written: an error that keeps its name through one of writing.
+/// Turns an error of reading into one of writing that keeps its name, for data that are read to be
+/// written.
 fn reading<T>(read: Result<T, OutputError>) -> io::Result<T> {
     read.map_err(io::Error::other)
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use weft_io::Show as _;
 
-/// Why a mesh was refused. The command ends with exit code 3 on any of these.
+/// The reason why a mesh was refused. The command ends with exit code 3 on any of these.
 ///
 /// Each says all it knows when displayed; there is no chain of sources to print.
 #[derive(Debug, Error)]
@@ -14,7 +14,7 @@ pub enum MeshError {
     /// A cloth or body of the scene, or its file, and what is wrong with its mesh.
     #[error("{object}: {reason}")]
     Object {
-        /// Such as "cloth `sheet`" or a path.
+        /// The object, such as "cloth `sheet`" or a path.
         object: String,
         /// The problem.
         reason: Box<Self>,
@@ -81,7 +81,7 @@ pub enum FaultKind {
     NoArea,
     /// Two triangles have the same vertices.
     DuplicateTriangle,
-    /// More than two triangles share an edge.
+    /// The edge belongs to more than two triangles.
     NonManifoldEdge,
     /// Two neighbours run along their edge in the same direction: they face opposite sides.
     InconsistentOrientation,

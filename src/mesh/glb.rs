@@ -265,12 +265,12 @@ struct Binary<'a> {
     within: Within<'a>,
 }
 
-/// Where such bytes are.
+/// A place of bytes.
 #[derive(Clone, Copy)]
 enum Within<'a> {
-    /// In the file itself, from this byte on.
+    /// The file itself, from this byte on.
     Here(usize),
-    /// In another file.
+    /// Another file.
     File(&'a str),
 }
 
@@ -558,14 +558,14 @@ const MOST_BESIDE: u64 = 2 << 30;
 /// Nodes above another one, at most.
 const DEEPEST: usize = 64;
 
-/// From this value of its attribute on a vertex is in a group.
+/// The value of its attribute from which on a vertex is in a group.
 const IN_GROUP: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// There are no other files.
+    /// A reader of other files, of which there are none.
     fn nothing(_: &Path, _: u64) -> std::io::Result<Vec<u8>> {
         Err(std::io::ErrorKind::NotFound.into())
     }

@@ -18,7 +18,7 @@ pub(super) struct Groups {
     wanted: Vec<Group>,
     /// The wanted ones that the next faces belong to.
     active: Vec<(Kind, usize)>,
-    /// Which of the wanted ones the file has.
+    /// The wanted groups that the file has.
     found: BTreeSet<usize>,
     names: Vec<String>,
     known: BTreeSet<String>,

@@ -3,7 +3,7 @@
 
 use super::file_problem::{Problem, short};
 
-/// Why an OBJ file without faces has none.
+/// The reason why an OBJ file without faces has none.
 pub(super) fn without_faces(bytes: &[u8], vertices: usize) -> Problem {
     let kind =
         "OBJ, which is text with a line `v X Y Z` for each vertex and `f I J K` for each triangle";

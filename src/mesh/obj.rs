@@ -596,7 +596,7 @@ mod tests {
         );
     }
 
-    /// Also of a vertex in a polygon, before that is cut.
+    /// A vertex in a polygon is checked too, before the polygon is cut.
     #[test]
     fn a_coordinate_that_is_not_finite_is_named_with_its_line() {
         for token in ["nan", "-inf", "infinity", "1e400"] {

@@ -1,5 +1,4 @@
-//! Into how many pieces a mesh falls, and where its vertices are doubled: seams that hold nothing
-//! together.
+//! The connected pieces of a mesh, and its doubled vertices: seams that hold nothing together.
 
 use glam::DVec3;
 

@@ -471,7 +471,7 @@ const KNOWN: [&[u8]; 17] = [
     b"intensity",
 ];
 
-/// From this value on a vertex is in the group that a number of vertices is.
+/// The value from which on a vertex is in the group that a number of vertices is.
 const IN_GROUP: f64 = 0.5;
 
 /// The names of the list of a face's corners.

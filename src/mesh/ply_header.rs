@@ -25,9 +25,9 @@ pub(super) enum Format {
 /// How lines end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// With `\n`, before which there may be `\r`.
+    /// Lines end with `\n`, before which there may be `\r`.
     Newline,
-    /// With `\r`.
+    /// Lines end with `\r`.
     Return,
 }
 

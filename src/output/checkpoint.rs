@@ -518,7 +518,7 @@ mod tests {
         }
     }
 
-    /// As an integrator that looks back leaves it.
+    /// A checkpoint as an integrator that looks back leaves it.
     fn with_past(mut of: Checkpoint) -> Checkpoint {
         of.header.past_s = Some(0.002);
         of.state.past = Some(Past {
@@ -658,7 +658,7 @@ mod tests {
         assert_eq!(Checkpoint::all(run.path()).unwrap(), []);
     }
 
-    /// With a right sum, so that it is the numbers that are refused.
+    /// The sum of the file is right, so it is the numbers that are refused.
     #[test]
     fn numbers_that_are_not_finite_are_refused() {
         let (_root, run) = run();

@@ -1,4 +1,4 @@
-//! Why an output could not be written.
+//! The reason why an output could not be written.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use weft_io::Show as _;
 
-/// Why an output could not be written; the command turns it into exit code 5.
+/// The reason why an output could not be written; the command turns it into exit code 5.
 ///
 /// Every variant names the path, because "no space left on device" alone helps nobody.
 #[derive(Debug, Error)]
@@ -61,7 +61,7 @@ pub enum OutputError {
     Busy {
         /// The directory asked for.
         path: PathBuf,
-        /// Which process and host it is of.
+        /// The process and the host that hold it.
         holder: String,
     },
     /// The run would have to write at a place where there is a link, or a directory instead of a

@@ -382,7 +382,7 @@ impl<'r> Frames<'r> {
         })
     }
 
-    /// Their steps, ascending.
+    /// The steps of the frames, ascending.
     fn steps(&self) -> Result<Vec<u64>, OutputError> {
         let frames = self.run.file("frames");
         let mut steps = Vec::new();

@@ -85,9 +85,9 @@ history_row! {
     parts: u32,
     /// Parts that failed and were halved.
     halvings: u32,
-    /// Why the last solve of the step went no further: `relative`, `solver.tolerance` was met;
-    /// `absolute`, the residual that always suffices was met, which was the larger one; `start`,
-    /// what it started from was good enough; `none`, nothing was solved. Empty in steps of earlier
+    /// The reason why the last solve of the step went no further. `relative`: `solver.tolerance`
+    /// was met. `absolute`: the residual that always suffices was met, which was the larger one.
+    /// `start`: the start was good enough. `none`: nothing was solved. Empty in steps of earlier
     /// programs.
     stop: Sufficed,
     /// Wall time of moving vertices and sharing the new state in s, slowest rank. Empty in steps of
@@ -208,7 +208,7 @@ impl Cell for u64 {
 }
 
 impl Cell for f64 {
-    /// As many digits as it takes to read it back exactly.
+    /// Writes as many digits as it takes to read the number back exactly.
     fn cell(&self) -> String {
         format!("{self:?}")
     }
@@ -494,7 +494,7 @@ fn is_row(line: &str, columns: &[&str]) -> bool {
     cells.len() == columns.len() && cells.iter().zip(columns).all(is_cell)
 }
 
-/// Which of these steps have no row, in words; `None` if all have one.
+/// The steps of a range that have no row, in words; `None` if all have one.
 fn missing(steps: RangeInclusive<u64>, rows: &BTreeMap<u64, &str>) -> Option<String> {
     /// The most gaps that are told.
     const TOLD: usize = 3;

@@ -20,7 +20,7 @@ pub(super) struct Lock {
     path: PathBuf,
     /// Whether the file says that this process holds it.
     signed: bool,
-    /// Why the file system gave no lock, if it knows none.
+    /// The reason why the file system gave no lock, if it knows none.
     unknown: Option<io::Error>,
 }
 
@@ -170,7 +170,7 @@ mod tests {
         assert!(Lock::existing(root.path()).unwrap().is_some());
     }
 
-    /// As a killed process leaves it.
+    /// The file is as a killed process leaves it.
     #[test]
     fn what_an_old_lock_file_says_does_not_block() {
         let root = tempfile::tempdir().unwrap();

@@ -31,7 +31,8 @@ enum Sink {
 }
 
 impl Progress {
-    /// On a terminal a bar on stderr; otherwise about twenty plain lines on stdout.
+    /// Shows a bar on stderr where that is a terminal; otherwise about twenty plain lines on
+    /// stdout.
     #[must_use]
     pub fn new(total_steps: u64, terminal: bool) -> Self {
         if terminal {

@@ -69,7 +69,7 @@ pub struct RunRecord {
     pub sharing: Option<Sharing>,
     /// The last state.
     pub result: Option<ResultRecord>,
-    /// Why its linear solves went no further; of those since it went on.
+    /// The reason why its linear solves went no further; of those since it went on.
     #[serde(default)]
     pub solves: Option<Stops>,
     /// The step of the checkpoint from which the run went on; what is measured is of the time
@@ -87,7 +87,7 @@ pub struct RunRecord {
     /// on from where it starts, and all steps at its end. Runs of earlier programs do not say.
     #[serde(default)]
     pub history: Option<HistoryMark>,
-    /// Why the run stopped, in order, before its end.
+    /// The reason why the run stopped, in order, before its end.
     #[serde(default)]
     pub stopped: Option<String>,
     /// Warnings that a reader of the result must know: limits that it breaks.
@@ -99,7 +99,7 @@ pub struct RunRecord {
     pub exit: Option<u8>,
 }
 
-/// Which program ran.
+/// The program that ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramRecord {
     /// Name of the package.
@@ -163,7 +163,7 @@ pub struct MachineRecord {
     pub threads: u32,
     /// How ranks talk: `solo`, `threads`, `virtual`, `mpi`.
     pub comm: String,
-    /// Which ranks ran on which host.
+    /// The ranks that ran on each host.
     pub hosts: BTreeMap<String, Vec<u32>>,
     /// Cores that the first rank's process may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,7 +172,7 @@ pub struct MachineRecord {
     pub mpi: Option<String>,
 }
 
-/// Which scene ran.
+/// The scene that ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SceneRecord {
     /// Its name.

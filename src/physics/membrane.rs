@@ -618,7 +618,7 @@ mod tests {
         }
     }
 
-    /// At rest the whole stiffness is the exact derivative of the force.
+    /// The stiffness at rest is the exact derivative of the force.
     #[test]
     fn stiffness_at_rest_is_the_derivative_of_the_force() {
         for triangle in triangles() {

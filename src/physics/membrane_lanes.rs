@@ -57,7 +57,7 @@ pub(crate) struct Four {
     gradients: [[f64; 4]; 4],
     /// Areas at rest in m².
     areas: [f64; 4],
-    /// Which of the laws each has.
+    /// The number of each triangle's law.
     laws: [u32; 4],
     /// The places of the corners of the four in arrays by vertices, for each corner.
     corners: [[u32; 4]; 3],
@@ -282,7 +282,7 @@ fn laws_of<L: Lanes, const K: usize>(lanes: L, of: &Four, laws: &[Law]) -> [L::F
     ])
 }
 
-/// From the vectors at the first corner to those at another.
+/// The differences between the vectors at another corner and those at the first.
 #[inline(always)]
 fn between<A: Arithmetic>(
     numbers: A,
@@ -343,12 +343,12 @@ struct Element<A: Arithmetic> {
 struct Blocks<A: Arithmetic> {
     second: Symmetric<A>,
     third: Symmetric<A>,
-    /// By columns.
+    /// The block of both corners with its sign changed, by columns.
     minus_both: [Numbers<A>; 9],
 }
 
 impl<A: Arithmetic> Element<A> {
-    /// For moduli and tension times what they act for.
+    /// The blocks for moduli and tension times the time for which they act.
     #[inline(always)]
     fn blocks(&self, moduli: [Numbers<A>; 4], tension_time: Numbers<A>) -> Blocks<A> {
         let [a, b, c, d] = self.gradients;
@@ -422,7 +422,7 @@ impl<A: Arithmetic> Blocks<A> {
         *third = add_product(self.third.columns(), w2.negative(), *third);
     }
 
-    /// With their signs changed, blocks of different corners.
+    /// Stores the blocks of different corners, with their signs changed.
     #[inline(always)]
     fn store(&self, coupled: &mut [[Coupled; 4]]) {
         let [a, b, c, d, e, f, g, h, k] = self.minus_both;

@@ -16,7 +16,7 @@ use super::spring::Spring;
 use crate::mesh::TriMesh;
 use crate::scene::{Material, MembraneModel};
 
-/// Why a cloth cannot be simulated.
+/// The reason why a cloth cannot be simulated.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum PhysicsError {
     /// A triangle without area, or with corners that are not finite.
@@ -466,9 +466,9 @@ impl ClothModel {
         self.material_of(triangle).strain_limit
     }
 
-    /// By which share springs against bending add to the energy of a cloth that is stretched a
+    /// The share by which springs against bending add to the energy of a cloth that is stretched a
     /// little, in all directions alike: none where it has no such springs, and the more the finer
-    /// its mesh is.
+    /// its mesh.
     #[must_use]
     pub fn added_stretch(&self, cloth: usize) -> f64 {
         self.added_stretches.get(cloth).copied().unwrap_or_default()

@@ -86,8 +86,8 @@ pub(super) struct Unfolded {
     pub(super) area: f64,
     /// The lengths of its edges in m.
     lengths: [f64; 3],
-    /// For each edge the weights of its ends, of the corner opposite and of the one beyond; none at
-    /// a border.
+    /// The weights, for each edge, of its ends, of the corner opposite and of the one beyond; none
+    /// at a border.
     weights: [Option<[f64; 4]>; 3],
     /// `q` of each edge, in axes of warp and weft, in m; zero at a border.
     felt: [DVec3; 3],
@@ -357,8 +357,8 @@ mod tests {
         }
     }
 
-    /// With one hinge it stores less than a plate on all surfaces but one, on which its moment is
-    /// across the hinge.
+    /// A patch with one hinge stores less than a plate on all surfaces but one, on which its moment
+    /// is across the hinge.
     #[test]
     fn at_a_border_the_least_energy_counts() {
         let [a, b, c, below, ..] = star([[0.0; 2]; 6]);

@@ -20,8 +20,8 @@ pub(super) trait Functionals {
     fn each(&self, visit: impl FnMut(&[u32], &[f64], DVec3));
 }
 
-/// By which share energies of cylinders along all directions fall when vertices that are `movable`
-/// move.
+/// The share by which energies of cylinders along all directions fall when vertices that are
+/// `movable` move.
 pub(super) fn softening(elements: &impl Functionals, movable: &[bool]) -> [f64; DIRECTIONS] {
     // What the three curvatures, one in each component, pull with, and energies of what may move.
     let mut pull = vec![DVec3::ZERO; movable.len()];
@@ -94,7 +94,7 @@ pub(super) fn softening(elements: &impl Functionals, movable: &[bool]) -> [f64; 
     })
 }
 
-/// By components; zero where there is nothing to divide by.
+/// The ratio by components; zero where there is nothing to divide by.
 fn ratio(a: DVec3, b: DVec3) -> DVec3 {
     DVec3::select(b.cmpgt(DVec3::ZERO), a / b, DVec3::ZERO)
 }

@@ -36,10 +36,9 @@ use crate::scene::Material;
 /// The facts about a hinge that the fit needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// In the model's numbering.
+    /// The vertices in the model's numbering.
     pub(super) vertices: [u32; 4],
-    /// For the plain prefactor of rigidity 1, and with that what a curvature `κ₁₁`, `κ₂₂`, `κ₁₂` is
-    /// felt by, in m.
+    /// The weights for the plain prefactor of rigidity 1, in m.
     pub(super) weights: [f64; 4],
     pub(super) curved: DVec3,
     /// `(m·a m)²` in the sampled directions, for the plain prefactor of rigidity 1: `2E/κ²` in m².

@@ -34,7 +34,7 @@ pub struct Shell {
 /// The response of a shell at some positions: its moments, with derivatives.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellState {
-    /// For each edge, `∂θ/∂xᵢ` in 1/m: zero of corners that do not turn it.
+    /// The derivatives `∂θ/∂xᵢ` of each edge in 1/m: zero for corners that do not turn it.
     pub modes: [[DVec3; 6]; 3],
     /// The force on corner `i` is `−Σ moments[e] · modes[e][i]`, in N m.
     pub moments: [f64; 3],
@@ -158,7 +158,7 @@ impl Element<6> for Shell {
     }
 }
 
-/// From one angle to another the short way, in rad.
+/// The turn from one angle to another the short way, in rad.
 fn turned(angle: f64, rest: f64) -> f64 {
     let more = angle - rest;
     if more > PI {

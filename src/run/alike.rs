@@ -168,7 +168,7 @@ impl Differences {
     }
 }
 
-/// Which ranks have a value.
+/// The ranks that have a value.
 fn holders(value: &str, ranks: &[u32]) -> String {
     let have = if ranks.len() == 1 { "has" } else { "have" };
     format!("{} {have} {value}", named(ranks))

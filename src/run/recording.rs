@@ -149,7 +149,7 @@ impl Recorder {
         Ok(lacking)
     }
 
-    /// Which steps are missing, and how they come into a record.
+    /// A sentence on the missing steps, and on how they come into a record.
     fn lacking(&self) -> Option<String> {
         let from = self.steps.from();
         let to = self.last.min(self.steps.to());

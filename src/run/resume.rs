@@ -36,7 +36,7 @@ struct Found {
     path: PathBuf,
     /// Whether it lies in the output directory.
     in_place: bool,
-    /// Why it is not a newer one.
+    /// The reason why it is not a newer one.
     damage: Option<OutputError>,
 }
 
@@ -171,7 +171,7 @@ fn other_build(found: &Found) -> Option<String> {
     })
 }
 
-/// Which files of frames before a step are gone, in words.
+/// The files of frames before a step that are gone, in words.
 fn missing(directory: &RunDirectory, step: u64) -> Option<String> {
     /// The most files that are named.
     const NAMED: usize = 4;

@@ -102,7 +102,7 @@ fn identity(command: &[String]) -> String {
     hex(&Sha256::digest(text.as_bytes())[..8])
 }
 
-/// Which ranks run where.
+/// The ranks of each host.
 fn hosts(options: &RunOptions) -> BTreeMap<String, Vec<u32>> {
     let mut hosts = BTreeMap::<String, Vec<u32>>::new();
     for (rank, host) in (0..).zip(&options.hosts) {

@@ -31,15 +31,15 @@ pub(super) struct Seen {
     speed: f64,
     /// Energy in J.
     kinetic: f64,
-    /// Since the first step began.
+    /// The time since the first step began.
     elapsed: Duration,
 }
 
 /// How vertices touch, in the numbering of the patch tree.
 pub(super) struct Touching {
-    /// As [`Simulation::gather_contacts`] tells.
+    /// The states, as [`Simulation::gather_contacts`] tells them.
     pub(super) states: Vec<u32>,
-    /// As [`Simulation::gather_contact_forces`] tells, in N.
+    /// The forces, as [`Simulation::gather_contact_forces`] tells them, in N.
     pub(super) forces: Vec<DVec3>,
 }
 
@@ -388,7 +388,7 @@ fn write_meshes(world: &World, directory: &RunDirectory) -> Result<(), OutputErr
     Ok(())
 }
 
-/// By how much strain was beyond limits before a checkpoint: at least, if it does not say.
+/// The strain beyond limits before a checkpoint, or the least that it was if the file does not say.
 fn beyond_limit(world: &World, header: &Header) -> f64 {
     let limits = world.scene().cloths.iter().map(|c| c.material.strain_limit);
     let least = header.strain - limits.fold(0.0, f64::max);

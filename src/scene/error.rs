@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use weft_io::Show as _;
 
-/// Why a scene was refused. The command ends with exit code 3 on any of these.
+/// The reason why a scene was refused. The command ends with exit code 3 on any of these.
 ///
 /// Each says all it knows when displayed; there is no chain of sources to print.
 #[derive(Debug, Error)]
@@ -58,7 +58,7 @@ pub struct Problem {
 /// Where something in a scene was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// In the text.
+    /// A place in the text.
     Text {
         /// The file, if the text came from one.
         path: Option<PathBuf>,
@@ -67,7 +67,7 @@ pub enum Location {
         /// Column in characters, from 1, for syntax errors.
         column: Option<usize>,
     },
-    /// In an override given on the command line, as `key=value`.
+    /// An override given on the command line, as `key=value`.
     Override(String),
 }
 

@@ -91,7 +91,7 @@ pub(super) struct CountOr(pub(super) u64, pub(super) u64, pub(super) &'static st
 
 /// Values with names in scenes.
 pub(super) trait Word: Copy + 'static {
-    /// All there are.
+    /// All values of the type.
     fn all() -> Vec<Self>;
 
     /// The name in scenes.

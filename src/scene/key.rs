@@ -23,11 +23,11 @@ pub(super) struct Key<S: 'static> {
     pub(super) unset: &'static str,
     /// A line to propose to someone who has forgotten the key; keys with a default have none.
     pub(super) example: Option<&'static str>,
-    /// Which tables may have the key, if not all.
+    /// The tables that may have the key, if not all.
     pub(super) only: Option<Only<S>>,
     /// The part of a run that depends on the key.
     pub(super) changes: Changes,
-    /// Why the key has no effect in a scene, if so.
+    /// The reason why the key has no effect in a scene, if so.
     pub(super) idle: Option<fn(&Scene) -> Option<&'static str>>,
 }
 
@@ -117,7 +117,7 @@ impl<S> Key<S> {
         self.only.as_ref().is_none_or(|only| (only.holds)(section))
     }
 
-    /// Why the key has no effect in a scene, if it has the value that it has in `default`.
+    /// The reason why the key has no effect in a scene, if its value is the one in `default`.
     fn idle_at_default(&self, section: &S, default: &S, scene: &Scene) -> Option<&'static str> {
         let why = self.idle?(scene)?;
         (self.field.write(section) == self.field.write(default)).then_some(why)

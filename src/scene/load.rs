@@ -1,4 +1,4 @@
-//! From text to a checked [`Scene`], and the format of scene files, which is that of the book:
+//! Makes a checked [`Scene`] from text. The format of scene files is that of the book:
 //!
 #![doc = include_str!("../../docs/src/scene.md")]
 

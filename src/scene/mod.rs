@@ -86,7 +86,7 @@ pub struct Scene {
     pub gravity: DVec3,
     /// The air, for cloths that have drag coefficients.
     pub air: Air,
-    /// At least one cloth.
+    /// The cloths, at least one.
     pub cloths: Vec<Cloth>,
     /// Bodies the cloths collide with.
     pub bodies: Vec<Body>,
@@ -188,7 +188,7 @@ pub enum ClothSource {
     },
     /// A shirt, upright, its front towards -y; see [`crate::mesh::shirt`].
     Shirt {
-        /// From hem to shoulder in m.
+        /// The height from hem to shoulder in m.
         height: f64,
         /// Vertices along that.
         vertices: usize,
@@ -255,7 +255,7 @@ pub enum Units {
 }
 
 impl Units {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 5] = [
         Self::Metres,
         Self::Centimetres,
@@ -299,7 +299,7 @@ pub enum Up {
 }
 
 impl Up {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Y, Self::Z];
 
     /// The name in scenes.
@@ -404,7 +404,7 @@ pub enum MembraneModel {
 }
 
 impl MembraneModel {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::FiniteElements, Self::Springs];
 
     /// The name in scenes.
@@ -422,14 +422,14 @@ impl MembraneModel {
 pub enum BendingModel {
     /// A quadratic form of positions, for cloth that is flat at rest.
     Quadratic,
-    /// By angles between triangles; those of the mesh are at rest.
+    /// A model by angles between triangles; the angles of the mesh are at rest.
     Dihedral,
     /// Springs across edges.
     Springs,
 }
 
 impl BendingModel {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 3] = [Self::Quadratic, Self::Dihedral, Self::Springs];
 
     /// The name in scenes.
@@ -446,9 +446,9 @@ impl BendingModel {
 /// Vertices that are held, in all directions or in some, and where they are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pin {
-    /// Which vertices these are.
+    /// The vertices that are held.
     pub held: Held,
-    /// Where they may go on their own.
+    /// The directions in which they may go on their own.
     pub slide: Slide,
     /// Constant velocity in m/s with which they are taken along; zero for a pin at rest, or one
     /// with a motion.
@@ -528,11 +528,11 @@ impl Held {
 /// Where held vertices may go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Slide {
-    /// They are fixed.
+    /// They may go nowhere.
     Nowhere,
     /// Along a line with this direction, of unit length.
     Rail(DVec3),
-    /// In a plane with this normal, of unit length.
+    /// They may go in a plane with this normal, of unit length.
     Plane(DVec3),
 }
 
@@ -574,7 +574,7 @@ pub struct Body {
     pub friction: f64,
     /// Constant velocity in m/s; zero for a body at rest, or one with a motion.
     pub velocity: DVec3,
-    /// Where it goes, if it does not keep its velocity.
+    /// The path of the body, if it does not keep its velocity.
     pub motion: Option<Motion>,
 }
 
@@ -598,7 +598,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 3] = [Self::X, Self::Y, Self::Z];
 
     /// The name in scenes.
@@ -663,9 +663,9 @@ pub enum Shape {
 /// How a body's shape is represented in collision tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Surface {
-    /// By its signed distance.
+    /// A test by the body's signed distance.
     Analytic,
-    /// By triangles about this long, BVH against BVH.
+    /// A test with triangles about this long, BVH against BVH.
     Triangles {
         /// Edge length aimed at in m; 0 for [`Shape::Mesh`], whose triangles are used as they are.
         edge: f64,
@@ -707,12 +707,12 @@ pub struct Start {
 pub enum Crossings {
     /// The scene is refused.
     Refuse,
-    /// It is listed, and pulled apart.
+    /// The start is accepted: crossings are listed, and pulled apart.
     Keep,
 }
 
 impl Crossings {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Refuse, Self::Keep];
 
     /// The name in scenes.
@@ -735,7 +735,7 @@ pub struct ContactParameters {
     pub self_collision: bool,
     /// Coulomb's coefficient of friction of cloth on cloth, of cloths that have none of their own.
     pub self_friction: f64,
-    /// Which tests of cloth against itself are left out.
+    /// The tests of cloth against itself that are left out.
     pub culling: Culling,
     /// How impulses between layers are found.
     pub response: Response,
@@ -753,7 +753,7 @@ pub struct ContactParameters {
     pub squeezed: Squeezed,
     /// The way in which a step answers contacts, and when.
     pub pipeline: Pipeline,
-    /// Into how many substeps a step of [`Pipeline::History`] is cut.
+    /// The number of substeps of a step of [`Pipeline::History`].
     pub substeps: Substeps,
     /// The stiffness in N/m of the springs by which pairs of features of cloth that are too close
     /// push each other apart, with [`Pipeline::History`].
@@ -774,7 +774,7 @@ pub enum Pipeline {
 }
 
 impl Pipeline {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Search, Self::History];
 
     /// The name in scenes.
@@ -787,12 +787,12 @@ impl Pipeline {
     }
 }
 
-/// Into how many substeps a step is cut.
+/// The number of substeps of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Substeps {
     /// Always so many.
     Fixed(u32),
-    /// Into [`Substeps::MOST`], and it is certified after as many of them as goes well.
+    /// A step has [`Substeps::MOST`], and it is certified after as many of them as goes well.
     Adaptive,
 }
 
@@ -821,12 +821,12 @@ pub enum Sides {
     Parity,
     /// A pair that looks as if it were on the wrong side is on it [Selle et al. 2009, §5].
     Paper,
-    /// They do not: each is taken to be where it belongs.
+    /// Nothing tells sides: each feature is taken to be where it belongs.
     None,
 }
 
 impl Sides {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 3] = [Self::Parity, Self::Paper, Self::None];
 
     /// The name in scenes.
@@ -852,7 +852,7 @@ pub enum Response {
 }
 
 impl Response {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 3] = [Self::Jacobi, Self::GaussSeidel, Self::Both];
 
     /// The name in scenes.
@@ -876,7 +876,7 @@ pub enum Squeezed {
 }
 
 impl Squeezed {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Give, Self::Stop];
 
     /// The name in scenes.
@@ -900,7 +900,7 @@ pub enum Culling {
 }
 
 impl Culling {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Smooth, Self::None];
 
     /// The name in scenes.
@@ -949,7 +949,7 @@ pub enum Integrator {
 }
 
 impl Integrator {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 4] = [Self::Euler, Self::Bdf2, Self::Newmark, Self::Central];
 
     /// The name in scenes.
@@ -983,7 +983,7 @@ pub enum Preconditioner {
 }
 
 impl Preconditioner {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 3] = [Self::BlockJacobi, Self::PatchSsor, Self::Multilevel];
 
     /// The name in scenes.
@@ -1035,7 +1035,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 7] = [
         Self::Vtp,
         Self::Usd,

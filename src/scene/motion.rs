@@ -24,14 +24,14 @@ pub struct Motion {
     pub interpolation: Interpolation,
     /// Whether it begins again after the last keyframe, which then is where the first is.
     pub repeat: bool,
-    /// At least one, in the order of their times.
+    /// The keyframes, at least one, in the order of their times.
     pub keyframes: Vec<Keyframe>,
 }
 
 /// Where a body is at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Keyframe {
-    /// In s, from 0.
+    /// The time in s, from 0.
     pub time: f64,
     /// How far its centre has moved from where it was placed, in m.
     pub translation: DVec3,
@@ -42,19 +42,20 @@ pub struct Keyframe {
 /// How a body comes to be turned as it is at a keyframe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Turn {
-    /// To angles about x, y, z in rad, in this order, from how it was placed, on the shortest way
-    /// from the keyframe before.
+    /// A turn to angles about x, y, z in rad, in this order, from how the body was placed, on the
+    /// shortest way from the keyframe before.
     To(DVec3),
-    /// From the keyframe before, about an axis by any angle in rad: their product.
+    /// A turn from the keyframe before, about an axis by any angle in rad: their product.
     By(DVec3),
 }
 
 /// How a body gets from one keyframe to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interpolation {
-    /// With constant velocity.
+    /// The body moves with constant velocity.
     Linear,
-    /// From rest to rest: where it would be `s` of the way, it is `s² (3 − 2s)` of it.
+    /// The body moves from rest to rest: where it would be `s` of the way, it is `s² (3 − 2s)` of
+    /// it.
     Smooth,
 }
 
@@ -95,7 +96,7 @@ impl Keyframe {
 }
 
 impl Interpolation {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Linear, Self::Smooth];
 
     /// The name in scenes.

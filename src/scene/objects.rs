@@ -33,7 +33,7 @@ pub(super) struct Surroundings<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thickness {
     pub(super) key: &'static str,
-    /// In m.
+    /// The thickness in m.
     pub(super) thickness: f64,
 }
 

@@ -93,7 +93,7 @@ pub(super) enum Range {
     Positive,
     /// Zero or more.
     NonNegative,
-    /// At least the first and less than the second.
+    /// Numbers from the first on that are less than the second.
     HalfOpen(f64, f64),
 }
 

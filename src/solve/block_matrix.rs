@@ -23,7 +23,7 @@ use super::pages::Paged;
 use crate::simd::{Kernel, Lanes, widest};
 use crate::team::parts;
 
-/// Why a pattern could not be made.
+/// The reason why a pattern could not be made.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum PatternError {
     /// The graph and the plan are of different meshes.
@@ -74,7 +74,7 @@ enum ScalarPlace {
     Block(BlockSlot),
 }
 
-/// Which rows to work on.
+/// The rows to work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// Rows that read owned vertices only.
@@ -85,7 +85,7 @@ pub enum Rows {
     All,
 }
 
-/// Which entries the owned rows have.
+/// The entries of the owned rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     first_row: u32,
@@ -281,7 +281,7 @@ impl Columns {
         Ok(())
     }
 
-    /// To be called when all rows are there.
+    /// Finishes the pattern when all rows are there.
     fn finish(&mut self) {
         self.local = std::mem::take(&mut self.added).as_slice().into();
     }
@@ -479,7 +479,7 @@ impl BlockMatrix {
         numbers.expect("padding behind the last block")
     }
 
-    /// Which entries there are.
+    /// The entries that there are.
     #[must_use]
     pub fn pattern(&self) -> &Pattern {
         &self.pattern

@@ -187,13 +187,13 @@ impl ModifiedCg {
             .map_or_else(|| matrix.bytes(), SymmetricCopy::bytes)
     }
 
-    /// Which rows each thread of the rank works on.
+    /// The rows that each thread of the rank works on.
     #[must_use]
     pub fn shares(&self) -> &Shares {
         self.reduction.shares()
     }
 
-    /// From now on charges this many units for each solve and for each product: for virtual ranks
+    /// Charges, from now on, this many units for each solve and for each product: for virtual ranks
     /// whose computation is modelled.
     pub fn charge(&mut self, solve: u64, product: u64) {
         self.solve_cost = solve;

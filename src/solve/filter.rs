@@ -14,7 +14,7 @@ use glam::{BVec3, DMat3, DVec3};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     constraints: Vec<Constraint>,
-    /// For each owned vertex its place in `constraints`, or [`FREE`].
+    /// The place of each owned vertex in `constraints`, or [`FREE`].
     place: Vec<u32>,
 }
 
@@ -26,8 +26,8 @@ struct Constraint {
     free: DMat3,
     /// The prescribed change z in m/s; S z = 0.
     change: DVec3,
-    /// If S is diagonal, with ones and zeros: the axes with zeros, which are copied and not
-    /// computed.
+    /// The axes with zeros, which are copied and not computed, if S is diagonal with ones and
+    /// zeros.
     copied: Option<BVec3>,
 }
 

@@ -18,7 +18,7 @@ pub struct System<'a> {
     pub matrix: &'a BlockMatrix,
     /// The right-hand side b of the owned vertices, in kg m/s.
     pub rhs: &'a [DVec3],
-    /// Which directions are prescribed; changes in m/s.
+    /// The directions that are prescribed; changes in m/s.
     pub filter: &'a Filter,
     /// Where the owned vertices are, in m: what rigid motions of the coarse level are about. Other
     /// preconditioners do not use them.
@@ -54,7 +54,7 @@ impl Default for Tolerance {
     }
 }
 
-/// Which criterion ended a solve.
+/// The criterion that ended a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Criterion {
     /// [`Tolerance::relative`].
@@ -103,7 +103,7 @@ impl fmt::Display for End {
     }
 }
 
-/// Why there is no solution; the same on every rank.
+/// The reason why there is no solution; the same on every rank.
 ///
 /// Vertices are numbered as in the patch tree.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -114,7 +114,7 @@ pub enum SolveError {
     /// Arrays do not fit the partition. Known to this rank only.
     #[error("{what}: {found} given, {expected} owned")]
     Length {
-        /// Which array.
+        /// The array.
         what: &'static str,
         /// How many entries it must have.
         expected: usize,

@@ -204,7 +204,7 @@ impl Carried<'_> {
         }
     }
 
-    /// On the only rank.
+    /// Keeps the own numbers as the sums, on the only rank.
     fn keep(&mut self) {
         for (number, own) in self.all.iter_mut().zip(self.own) {
             *number = if self.short {

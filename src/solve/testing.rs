@@ -142,7 +142,7 @@ impl Sheet {
         }
     }
 
-    /// With aggregates of another size than the nine vertices they have otherwise.
+    /// Takes aggregates of another size than the nine vertices they have otherwise.
     pub(crate) fn with_aggregates(mut self, size: usize) -> Self {
         let options = AggregateOptions {
             size: Some(size),

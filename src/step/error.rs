@@ -1,4 +1,4 @@
-//! Why a step could not be taken, and whether a shorter one might.
+//! The reason why a step could not be taken, and whether a shorter one might.
 
 use std::fmt;
 
@@ -70,7 +70,7 @@ impl fmt::Display for GaveUp {
     }
 }
 
-/// Why a step could not be taken; the same on every rank but for those of messages.
+/// The reason why a step could not be taken; the same on every rank but for those of messages.
 #[derive(Debug, Error)]
 pub enum StepError {
     /// The linear solve failed.
@@ -103,7 +103,7 @@ pub enum StepError {
         allowed: f64,
         /// The vertex with the largest share of it.
         at: Named,
-        /// Why it was not tried further.
+        /// The reason why it was not tried further.
         why: GaveUp,
     },
     /// Collision tasks failed.
@@ -132,7 +132,7 @@ pub enum StepError {
         step: u64,
         /// An end of it.
         at: Named,
-        /// By which share.
+        /// The share by which it changed.
         change: f64,
     },
     /// A triangle was stretched far beyond its strain limit at one go. Only where steps are halved.
@@ -145,7 +145,7 @@ pub enum StepError {
         step: u64,
         /// A corner.
         at: Named,
-        /// By which strain.
+        /// The strain that it gained.
         gain: f64,
     },
     /// A state to go on from that is not of this scene.
@@ -172,7 +172,7 @@ pub enum StepError {
         step: u64,
         /// The vertex.
         at: Named,
-        /// In m/s.
+        /// The speed in m/s.
         speed: f64,
         /// Whether elasticity is explicit, which bounds the step.
         explicit: bool,
@@ -221,7 +221,7 @@ pub enum StepError {
     /// The system does not give as many threads as were asked for.
     #[error("cannot start the threads of a rank: {0}")]
     Threads(#[from] ThreadPoolBuildError),
-    /// More ranks than patches, or none.
+    /// The run has more ranks than patches, or none.
     #[error(transparent)]
     Partition(#[from] PartitionError),
     /// The matrix is too large for its numbering.

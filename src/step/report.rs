@@ -30,7 +30,7 @@ pub const COUNTERS: [&str; 7] = [
     "squeezed",
 ];
 
-/// Why a linear solve that succeeded went no further.
+/// The reason why a linear solve that succeeded went no further.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sufficed {
     /// Nothing was solved.
@@ -105,9 +105,9 @@ pub struct StepReport {
     pub products: u32,
     /// The residual of the last one, as a share of what was allowed.
     pub residual: f64,
-    /// Why the last one went no further.
+    /// The reason why the last one went no further.
     pub sufficed: Sufficed,
-    /// Why all of them did.
+    /// The reason why all of them did.
     pub stops: Stops,
     /// Linear systems solved.
     pub systems: u32,
@@ -130,7 +130,7 @@ pub struct StepReport {
     pub repel_time: Duration,
     /// Substeps that failed, were taken back and halved.
     pub halvings: u32,
-    /// Why the first of them was halved.
+    /// The reason why the first of them was halved.
     pub halved_because: Option<String>,
     /// Substeps that were accepted because none may be shorter, though an edge changed by more than
     /// `time.strain_change`, or a triangle was stretched far beyond its limit.

@@ -198,7 +198,7 @@ impl<'w> Simulation<'w> {
         squeezed
     }
 
-    /// By how much certification changed the velocity of each vertex in the last part of a step, in
+    /// The changes by certification of the velocity of each vertex in the last part of a step, in
     /// m/s, in the order of the scene's own vertices; the same on every rank.
     #[must_use]
     pub fn cuts(&self) -> Vec<f64> {
@@ -242,7 +242,7 @@ impl<'w> Simulation<'w> {
         self.detection.options.trace = events;
     }
 
-    /// From now on keeps the state after each part of a step, beginning with the present one, or
+    /// Keeps the state after each part of a step from now on, beginning with the present one, or
     /// keeps none.
     pub fn keep_checked(&mut self, keeps: bool) {
         self.checked = keeps.then(|| {

@@ -52,7 +52,7 @@ impl Visit {
     }
 }
 
-/// Why bytes are no tree.
+/// The reason why bytes are no tree.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum ShapeError {
     /// They end within it, or go on after it.
@@ -262,8 +262,8 @@ impl Tree {
         Ok(())
     }
 
-    /// As bytes: a code for each test, two in a byte, and behind them the numbers that go with
-    /// some.
+    /// Writes the tree as bytes: a code for each test, two in a byte, and behind them the numbers
+    /// that go with some.
     pub fn write(&self, out: &mut Vec<u8>) {
         write_number(out, self.nodes.len() as u64);
         let code = |node: u32| (node & ((1 << CODE_BITS) - 1)) as u8;

@@ -5,7 +5,7 @@
 pub struct Summary {
     /// How many there are.
     pub count: usize,
-    /// Their mean.
+    /// The mean of the measurements.
     pub mean: f64,
     /// The standard deviation of one, estimated from them; 0 for a single one.
     pub deviation: f64,

@@ -107,7 +107,7 @@ pub trait Source: Sync {
 pub struct Done {
     format: u32,
     source: String,
-    /// Which.
+    /// The point.
     pub point: Point,
     /// The measurements of the point.
     pub measured: Measured,
@@ -146,7 +146,7 @@ pub struct Results {
     pub damaged: usize,
 }
 
-/// Why a sweep ended early. Points that are done stay done.
+/// The reason why a sweep ended early. Points that are done stay done.
 #[derive(Debug, Error)]
 pub enum SweepError {
     /// The plan makes no sense.
@@ -172,7 +172,7 @@ pub enum SweepError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A run of the scene failed.

@@ -17,13 +17,13 @@ pub const MOST_PATCHES: usize = 1 << 20;
 /// And this many vertices, of each of which every rank's layout knows the place.
 pub const MOST_VERTICES: u64 = 1 << 28;
 
-/// Why there are no such copies of a record.
+/// The reason why there are no such copies of a record.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CopiesError {
     /// Patches of copies are a power of two as well.
     #[error("{0} copies: give a power of two")]
     NoPower(u32),
-    /// More patches than a study has room for.
+    /// The copies have more patches than a study has room for.
     #[error(
         "{copies} copies of a record with {patches} patches: at most {most} fit into {MOST_PATCHES} patches"
     )]
@@ -32,10 +32,10 @@ pub enum CopiesError {
         copies: u32,
         /// Patches of one.
         patches: usize,
-        /// As many copies as there can be.
+        /// The most copies that there can be.
         most: usize,
     },
-    /// More vertices than a study has room for.
+    /// The copies have more vertices than a study has room for.
     #[error(
         "{copies} copies of a record with {vertices} vertices: at most {most} fit into {MOST_VERTICES} vertices"
     )]
@@ -44,10 +44,10 @@ pub enum CopiesError {
         copies: u32,
         /// Vertices of one.
         vertices: u64,
-        /// As many copies as there can be.
+        /// The most copies that there can be.
         most: u64,
     },
-    /// More tiles or coarse unknowns than have numbers.
+    /// The copies have more tiles or coarse unknowns than have numbers.
     #[error(
         "{copies} copies of a record with {count} tiles or coarse unknowns: at most {most} have numbers of 32 bits"
     )]
@@ -56,7 +56,7 @@ pub enum CopiesError {
         copies: u32,
         /// Tiles or coarse unknowns of one.
         count: usize,
-        /// As many copies as there can be.
+        /// The most copies that there can be.
         most: usize,
     },
 }

@@ -13,7 +13,7 @@ use crate::sweep::{Measured, Results};
 /// repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Whose record it is.
+    /// The scene of the record.
     pub scene: String,
     /// The name that it shares with the same scene cut in other ways.
     pub family: String,
@@ -143,7 +143,7 @@ fn row(
     }
 }
 
-/// As CSV, with a line of names; what is not known is an empty cell.
+/// Writes the rows as CSV, with a line of names; a value that is not known is an empty cell.
 #[must_use]
 pub fn csv(rows: &[Row]) -> String {
     let known = |value: Option<f64>, digits: usize| {
@@ -186,8 +186,8 @@ pub fn csv(rows: &[Row]) -> String {
     text
 }
 
-/// For people: efficiencies of one phase, a table for each scene and network, policies side by
-/// side.
+/// Writes the rows for people: efficiencies of one phase, a table for each scene and network,
+/// policies side by side.
 #[must_use]
 pub fn text(rows: &[Row], phase: &str) -> String {
     let mut out = String::new();

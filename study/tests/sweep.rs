@@ -521,8 +521,8 @@ fn steps_that_lead_to_others_do_not_count() {
     assert!(at(&led) < 0.7 * at(&alone), "{} {}", at(&led), at(&alone));
 }
 
-/// More copies than numbers of patches, tiles or coarse unknowns reach are refused before there is
-/// any of them.
+/// A study with more copies than numbers of patches, tiles or coarse unknowns reach is refused
+/// before any copy is made.
 #[test]
 fn more_copies_than_a_study_has_room_for_are_refused() {
     let folder = tempfile::tempdir().unwrap();

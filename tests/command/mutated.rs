@@ -96,7 +96,7 @@ const WORDS: [&[u8]; 36] = [
     b"../../../../tmp/x",
 ];
 
-/// Some damage to some bytes.
+/// Damages some bytes in some way.
 fn damaged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..1 + random.below(4) {
@@ -198,7 +198,7 @@ fn sealed_piece(bytes: &[u8], random: &mut Random) -> Vec<u8> {
 
 /// A kind of file, and who reads it.
 struct Kind {
-    /// Where it is in the folder.
+    /// The path of the file in the folder.
     file: &'static str,
     damage: Seal,
     /// How many are read in this process.

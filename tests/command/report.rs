@@ -103,8 +103,7 @@ fn after(line: &str, word: &str) -> f64 {
     rest[..end.unwrap_or(rest.len())].parse().unwrap()
 }
 
-/// At the end of a run, in its record, in reports and on pages: all say the same of it, and of
-/// steps without outputs.
+/// The end of a run, its record, reports and pages show the same efficiencies of steps.
 #[test]
 fn efficiencies_are_the_same_everywhere_and_outputs_are_no_part_of_them() {
     let place = Place::new();

@@ -235,7 +235,8 @@ fn steps_that_are_none_are_wrong_usage() {
     }
 }
 
-/// For runs that only others can start, as mpirun: `WEFT_TRACED_RUN` names the output directory.
+/// A check of runs that only others can start, as mpirun: `WEFT_TRACED_RUN` names the output
+/// directory.
 #[test]
 fn a_run_from_elsewhere_is_whole() {
     let Some(run) = std::env::var_os("WEFT_TRACED_RUN") else {

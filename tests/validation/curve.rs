@@ -24,7 +24,7 @@ pub struct Axis {
 /// Points of a picture.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Whose points they are.
+    /// The name of the points' source.
     pub name: String,
     /// Whether they are the known answer, drawn as a line, or measured, drawn as marks.
     pub known: bool,

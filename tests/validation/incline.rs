@@ -22,7 +22,7 @@ const THICKNESS: f64 = 0.004;
 #[derive(Clone, Copy, Debug)]
 struct Slide {
     friction: f64,
-    /// In m/s, down the plane.
+    /// The speed at the start in m/s, down the plane.
     start: f64,
 }
 
@@ -36,7 +36,7 @@ const SLOWER: Slide = Slide {
 };
 
 impl Slide {
-    /// In m/s².
+    /// The acceleration in m/s².
     fn acceleration(self) -> f64 {
         (ANGLE.sin() - self.friction * ANGLE.cos()) * GRAVITY
     }

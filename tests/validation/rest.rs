@@ -19,7 +19,7 @@ struct Lying {
     integrator: &'static str,
     surface: &'static str,
     friction: f64,
-    /// In s.
+    /// The time step in s.
     step: f64,
 }
 

@@ -18,9 +18,9 @@ pub struct Rig {
     pub cloth: String,
     /// Lines of its material.
     pub material: String,
-    /// In m/s².
+    /// The gravity in m/s².
     pub gravity: DVec3,
-    /// In s.
+    /// The time step in s.
     pub step: f64,
     /// The largest principal strain the cloth bears; one that it does not come to unless said.
     pub limit: f64,

@@ -227,8 +227,8 @@ fn spans(pack: &mut Pack, tracks: &Tracks) -> Value {
     })
 }
 
-/// By traced step: number, begin and end in ns since the first, and by phase the mean and the
-/// greatest time of a rank.
+/// Packs, for each traced step, its number, begin and end in ns since the first, and for each phase
+/// the mean and the greatest time of a rank.
 fn steps(pack: &mut Pack, traced: &Traced) {
     let tracks = &traced.tracks;
     let phases = tracks.phases.len();

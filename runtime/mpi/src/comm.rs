@@ -49,9 +49,9 @@ pub(crate) mod kind {
     pub(crate) const LEFT: i32 = 4 << 16;
     /// The sender has failed and would say so: an exit code and a text.
     pub(crate) const VERDICT: i32 = 5 << 16;
-    /// On the other lane: say so.
+    /// A message on the other lane that asks the receiver to give its verdict.
     pub(crate) const GO: i32 = 6 << 16;
-    /// On the other lane: another rank does.
+    /// A message on the other lane: another rank gives its verdict.
     pub(crate) const HUSH: i32 = 7 << 16;
     /// The largest tag that is ever used.
     pub(crate) const LARGEST: i32 = (8 << 16) - 1;
@@ -114,7 +114,7 @@ enum Body {
 }
 
 impl<'m> MpiComm<'m> {
-    /// Collective.
+    /// Opens the lanes. Collective.
     pub(crate) fn open(mpi: &'m Mpi) -> Self {
         let size = mpi.size();
         let lanes = Rc::new(Lanes {

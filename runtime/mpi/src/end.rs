@@ -40,7 +40,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Longest text about a failure that travels, in bytes.
 const LONGEST: usize = 1000;
 
-/// Why a rank cannot go on.
+/// The reason why a rank cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The exit code for the launcher.
@@ -64,7 +64,7 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 thread_local! {
-    /// On the main thread: the lanes of the job that runs.
+    /// The lanes of the job that runs, on the main thread.
     static LANES: RefCell<Option<Rc<Lanes>>> = const { RefCell::new(None) };
 }
 

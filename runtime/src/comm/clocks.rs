@@ -81,7 +81,7 @@ fn exchange(comm: &mut dyn Comm) -> Result<ClockReading, CommError> {
     })
 }
 
-/// From a rank's clock to that of rank 0: a line through two readings.
+/// A map from a rank's clock to that of rank 0: a line through two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockMap {
     /// The reading at the start.
@@ -168,7 +168,7 @@ mod tests {
     struct Skewed<'a> {
         inner: &'a mut dyn Comm,
         ahead: Duration,
-        /// In millionths.
+        /// The difference in speed, in millionths.
         faster: i64,
     }
 

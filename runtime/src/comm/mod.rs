@@ -58,7 +58,7 @@ pub struct Message {
     pub bytes: Vec<u8>,
 }
 
-/// Why a message could not be sent or received.
+/// The reason why a message could not be sent or received.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CommError {
     /// Another rank ended the job; every rank hears of it, so that nobody waits for it.

@@ -1,5 +1,5 @@
-//! Where ranks of one process put what they return, so that a driver is compiled once and not for
-//! every body.
+//! The place in which ranks of one process put what they return, so that a driver is compiled once
+//! and not for every body.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +23,7 @@ impl<R> Results<R> {
         all.insert(rank, result);
     }
 
-    /// By rank: what it returned, or how else it ended.
+    /// Returns for each rank the body's value, or how else it ended.
     pub(super) fn of(self, ended: Vec<Result<(), LaunchError>>) -> Vec<Result<R, LaunchError>> {
         let all = self.0.into_inner();
         let mut all = all.unwrap_or_else(PoisonError::into_inner);

@@ -28,16 +28,16 @@ const SPINS_CROWDED: u32 = 16;
 /// How long it polls before it blocks: a few times what waking a thread takes.
 const POLLING: Duration = Duration::from_micros(200);
 
-/// Why ranks could not be run to their end.
+/// The reason why ranks could not be run to their end.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LaunchError {
-    /// There must be somebody to do the work.
+    /// No rank was asked for, and somebody must do the work.
     #[error("a job needs at least one rank; 0 were asked for")]
     NoRanks,
     /// Options that make no sense.
     #[error("{0}")]
     Options(String),
-    /// More ranks than can be numbered or started.
+    /// The job has more ranks than can be numbered or started.
     #[error("{ranks} ranks are more than this process can run: {reason}")]
     TooMany {
         /// How many were asked for.

@@ -26,7 +26,7 @@ pub struct Policy {
     pub steal: bool,
     /// The part of its work that a task gives away when it is split.
     pub split: Split,
-    /// Whom an idle rank asks.
+    /// The rule that chooses the rank that an idle rank asks.
     pub victims: Victims,
     /// Least time between two splits on a rank.
     pub interval: Interval,
@@ -209,7 +209,7 @@ pub struct ScopeOptions {
     /// Events to keep of what happens when, for [`ScopeReport::trace`](crate::ScopeReport::trace);
     /// `None` for no trace, 0 for one that only counts what it drops.
     pub trace: Option<usize>,
-    /// If nothing moves for this long, the rank lists what is live on standard error.
+    /// The time without any progress after which the rank lists what is live on standard error.
     pub watch: Option<Duration>,
     /// Longest message that this rank sends, in bytes; at most [`wire::LIMIT`], which is what
     /// others read. Tasks, results and blocks that do not fit into one are refused where they would

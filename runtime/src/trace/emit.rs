@@ -84,7 +84,7 @@ pub(super) struct ScopeEvents {
     kinds: Vec<String>,
     /// The scope, and in it the join in which the body waits.
     body: Vec<Span>,
-    /// By worker: its open tasks and their waits, the innermost last.
+    /// The open tasks and their waits of each worker, the innermost last.
     workers: Vec<Vec<Span>>,
 }
 

@@ -95,7 +95,7 @@ pub enum What {
     /// A worker takes a task up, or up again; its slices are not told apart. If another task of the
     /// same worker waits in a join, this one is within that wait.
     TaskBegin {
-        /// Which of the rank's workers.
+        /// The number of the worker on its rank.
         worker: u16,
         /// The task's kind: its number in the registry.
         kind: u16,
@@ -106,7 +106,7 @@ pub enum What {
     },
     /// The worker sets down the task it took up last, finished or not.
     TaskEnd {
-        /// Which of the rank's workers.
+        /// The number of the worker on its rank.
         worker: u16,
         /// Units of work charged since it was taken up; the largest number stands for more as well.
         units: u32,
@@ -114,17 +114,17 @@ pub enum What {
     /// The task that a worker runs begins to wait in a join of a group that it made. What the
     /// worker runs until that ends is within it.
     WaitBegin {
-        /// Which of the rank's workers.
+        /// The number of the worker on its rank.
         worker: u16,
     },
     /// The task goes on.
     WaitEnd {
-        /// Which of the rank's workers.
+        /// The number of the worker on its rank.
         worker: u16,
     },
     /// The task that a worker runs gave a piece away.
     Split {
-        /// Which of the rank's workers.
+        /// The number of the worker on its rank.
         worker: u16,
     },
     /// This rank asked another for tasks.

@@ -36,7 +36,7 @@ pub enum Mark {
     Wait {
         /// The name of the message that it waited for.
         what: &'static str,
-        /// From which rank.
+        /// The rank from which the message came.
         from: Rank,
         /// When the wait began, in ns on the rank's clock.
         begin: u64,

@@ -15,7 +15,7 @@ use weft_runtime::{
     ScopeOptions, Split, Step, Task, TaskError, scope,
 };
 
-/// When a task goes wrong, or its result.
+/// The moment at which a task goes wrong, or its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum When {
     Never,
@@ -220,7 +220,7 @@ fn a_task_that_goes_wrong_is_an_error_of_its_join() {
     }
 }
 
-/// Not in any registry.
+/// A task that is in no registry.
 #[derive(Serialize, Deserialize)]
 struct Stranger;
 

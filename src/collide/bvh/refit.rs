@@ -35,7 +35,7 @@ pub(in crate::collide) struct Refit {
     subtrees: Vec<Subtree>,
     /// The places of the vertices of each subtree, each once.
     corners: Vec<u32>,
-    /// For each place, the subtrees that have it, a bit for each.
+    /// The subtrees that have each place, a bit for each.
     shared: Vec<u64>,
     /// The inner nodes above subtrees, from the last on: the node, and its children.
     above: Vec<(u32, Below)>,
@@ -177,7 +177,7 @@ impl Refit {
         (self.subtrees.iter()).map(|subtree| part(&self.corners, &subtree.corners))
     }
 
-    /// For each place that any subtree has, the subtrees that have it, a bit for each.
+    /// The subtrees that have each place that any of them has, a bit for each.
     pub(in crate::collide) fn shared(&self) -> &[u64] {
         &self.shared
     }

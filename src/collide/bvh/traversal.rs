@@ -568,7 +568,7 @@ mod avx2 {
 
     #[inline(always)]
     pub(super) fn pairs(set: V3, second: u32, others_second: u32) -> [u64; 4] {
-        /// From the second of siblings to each of a pair.
+        /// The steps from the second of siblings to each of a pair.
         const BACK: [i32; 8] = [-1, -1, -1, 0, 0, -1, 0, 0];
         let seconds = u64::from(second) | u64::from(others_second) << 32;
         let four = set.avx._mm256_set1_epi64x(seconds as i64);

@@ -20,7 +20,7 @@ use crate::collide::tangles::Kept;
 struct Random(u64);
 
 impl Random {
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     fn number(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -30,7 +30,7 @@ impl Random {
         (z >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// In a cube around the origin, with coordinates up to `most`.
+    /// A vector in a cube around the origin, with coordinates up to `most`.
     fn vector(&mut self, most: f64) -> DVec3 {
         DVec3::from_array([0; 3].map(|_| (2.0 * self.number() - 1.0) * most))
     }

@@ -59,8 +59,8 @@ const FIRST: [u32; 8] = {
     first
 };
 
-/// For a span of cells, the lowest level whose cells are at least half as wide, so that two of them
-/// may cover it; [`LEVELS`], which is no level, for a span that is too wide for any.
+/// The lowest level whose cells are at least half as wide as a span, so that two of them may cover
+/// it; [`LEVELS`], which is no level, for a span that is too wide for all.
 const HALF: [u32; 2 * TILE as usize + 1] = {
     let mut half = [0; 2 * TILE as usize + 1];
     let mut span = 3;
@@ -323,7 +323,7 @@ pub(in crate::collide) struct Tile {
     pub(in crate::collide) triangles: Vec<TileTriangle>,
     /// The largest sum of magnitudes in a column of their inverses, in 1/m.
     pub(in crate::collide) steepest: f64,
-    /// For each block, whether it is whole.
+    /// The flags that say which blocks are whole.
     pub(in crate::collide) whole: Vec<bool>,
     /// The tiles to the right, above, and right above.
     pub(in crate::collide) next: [u32; 3],
@@ -359,10 +359,10 @@ pub(in crate::collide) struct Charts {
     tiles: Vec<Tile>,
     /// All tiles, in an order in which those that lie close together are also close.
     order: Vec<u32>,
-    /// For each triangle, its place, and its corners in the chart in m.
+    /// The place of each triangle, and its corners in the chart in m.
     places: Vec<Place>,
     corners: Vec<[DVec2; 3]>,
-    /// For each chart and cell, the triangles that touch it.
+    /// The triangles that touch each cell of each chart.
     in_cells: Vec<Vec<Vec<u32>>>,
 }
 

@@ -53,7 +53,7 @@ impl Member {
 /// The kept set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Ascending.
+    /// The members, ascending.
     members: Vec<Member>,
 }
 

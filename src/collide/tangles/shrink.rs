@@ -18,7 +18,7 @@ type OfTangles = BTreeMap<u32, Vec<(Crossing, bool)>>;
 pub struct Tangled {
     /// The triangles with a vertex of the set.
     pub(super) triangles: Vec<[u32; 3]>,
-    /// Their edges, ascending.
+    /// The edges of the regions, ascending.
     edges: Vec<[u32; 2]>,
     /// The crossings of each tangle that has some, each with the side of its edge; faces are
     /// numbered as the triangles here.

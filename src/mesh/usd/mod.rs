@@ -79,7 +79,7 @@ fn unpacked(bytes: &[u8]) -> Result<&[u8], Problem> {
 /// The meshes that are read of a layer.
 struct Stage {
     layer: Layer,
-    /// Their prims.
+    /// The prims of the meshes.
     meshes: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Where pictures are taken from.
+//! The camera of pictures.
 
 use glam::{DVec3, Mat3, Vec3};
 
@@ -9,7 +9,7 @@ pub struct Camera {
     target: Vec3,
 }
 
-/// From space to pixels and depth.
+/// A map from space to pixels and depth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Projection {
     /// Rows: right, down, forward.

@@ -64,7 +64,8 @@ impl Hit {
 #[derive(Clone, Debug)]
 pub(super) struct Raster {
     width: usize,
-    /// For each row of the picture, which of the rows kept here it is; [`ELSEWHERE`] if none.
+    /// The number among the rows kept here of each row of the picture; [`ELSEWHERE`] if it is not
+    /// kept.
     places: Vec<u32>,
     depth: Vec<f32>,
     /// Empty if only depth is wanted.

@@ -188,19 +188,19 @@ impl Section for ContactParameters {
     fn check(&self, _: &Table<'_>) {}
 }
 
-/// Why parameters of contact between layers do nothing, if so.
+/// The reason why parameters of contact between layers do nothing, if so.
 fn without_layers(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.self_collision)
         .then_some("contact.self_collision is off: turn it on, or leave this out")
 }
 
-/// Why parameters of pairs that are found once for many substeps do nothing, if so.
+/// The reason why parameters of pairs that are found once for many substeps do nothing, if so.
 fn without_history(scene: &Scene) -> Option<&'static str> {
     (scene.contact.pipeline != Pipeline::History)
         .then_some("contact.pipeline is not \"2009\": set it, or leave this out")
 }
 
-/// Why parameters of certification do nothing, if so.
+/// The reason why parameters of certification do nothing, if so.
 fn uncertified(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.certify).then_some("contact.certify is off: turn it on, or leave this out")
 }

@@ -108,7 +108,7 @@ impl Section for Solver {
     }
 }
 
-/// Why the tolerance of Newton's method does nothing, if so.
+/// The reason why the tolerance of Newton's method does nothing, if so.
 fn linearised_once(scene: &Scene) -> Option<&'static str> {
     (scene.solver.newton == 1)
         .then_some("a step is linearised once: take a larger solver.newton, or leave this out")

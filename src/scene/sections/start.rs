@@ -29,7 +29,7 @@ impl Section for Start {
     fn check(&self, _: &Table<'_>) {}
 }
 
-/// Why these parameters do nothing, if so.
+/// The reason why these parameters do nothing, if so.
 fn uncertified(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.certify).then_some("contact.certify is off: turn it on, or leave this out")
 }

@@ -95,7 +95,7 @@ impl Section for Time {
     }
 }
 
-/// Why a limit for parts of steps does nothing, if so.
+/// The reason why a limit for parts of steps does nothing, if so.
 fn never_cut(scene: &Scene) -> Option<&'static str> {
     scene
         .time

@@ -36,7 +36,7 @@ use crate::simd::{Kernel, Lanes, widest};
 #[derive(Clone, Debug)]
 pub(super) struct Cholesky {
     elimination: Elimination,
-    /// For each block of the lower half of the matrix, in the order of [`LowerRows`], its target.
+    /// The target of each block of the lower half of the matrix, in the order of [`LowerRows`].
     targets: Vec<Target>,
     /// Inverses of the factor's blocks on the diagonal, and the blocks below, both for solves.
     inverses: Vec<Short>,

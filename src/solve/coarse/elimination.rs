@@ -1,4 +1,4 @@
-//! In which order the coarse system is eliminated, and which blocks its factor has.
+//! The order in which the coarse system is eliminated, and the blocks of its factor.
 //!
 //! Minimum degree in its plainest form: the vertex with the fewest neighbours goes next, the lowest
 //! number among equals, and its neighbours become neighbours of each other. These neighbours are

@@ -29,7 +29,7 @@ use crate::solve::block_matrix::Entries;
 use crate::solve::{BlockMatrix, Pattern};
 use crate::team::{Shares, parts};
 
-/// Which entries of the owned rows go where.
+/// The targets of the entries of the owned rows.
 #[derive(Clone, Debug)]
 pub(super) struct Galerkin {
     /// Blocks and scalars of the matrix, by row and by target.
@@ -41,7 +41,7 @@ pub(super) struct Galerkin {
     /// Where the blocks of each owned aggregate start, counted from the first that is owned; one
     /// more than there are.
     block_starts: Vec<usize>,
-    /// To which of the blocks of its aggregate each block of D is added.
+    /// The block of its aggregate to which each block of D is added.
     sums: Vec<u32>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Galerkin {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: u32,
-    /// As a local index.
+    /// The column as a local index.
     column: u32,
 }
 

@@ -44,11 +44,11 @@ pub(super) struct Groups {
     /// Where the groups of each owned aggregate start; one more than there are.
     starts: Vec<usize>,
     subdomains: Subdomains,
-    /// Which blocks D has, its lower half: those of each subdomain follow each other.
+    /// The blocks of D, its lower half: those of each subdomain follow each other.
     lower: LowerRows,
     /// The blocks of each subdomain, factored.
     factors: Vec<Cholesky>,
-    /// One for each thread.
+    /// The workspace of each thread.
     workspaces: Vec<Workspace>,
     /// Gᵀ of the last vector, and D⁻¹ of that.
     sums: Vec<Six>,
@@ -142,7 +142,7 @@ impl Groups {
         self.starts[aggregate]..self.starts[aggregate + 1]
     }
 
-    /// Which blocks D has, by owned groups.
+    /// The blocks of D, by owned groups.
     pub(super) fn lower(&self) -> &LowerRows {
         &self.lower
     }

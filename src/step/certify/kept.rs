@@ -28,7 +28,7 @@ pub(crate) struct LetThrough<'a> {
 }
 
 impl LetThrough<'_> {
-    /// Nothing: steps are not certified.
+    /// Lets nothing through, for steps that are not certified.
     pub(crate) fn nothing() -> Self {
         Self {
             suspended: &[],

@@ -1,5 +1,5 @@
-//! Why strain goes beyond its limit, told once: which pins pull cloth farther than it reaches, or
-//! which bodies close on it.
+//! The cause of strain beyond its limit, told once: which pins pull cloth farther than it reaches,
+//! or which bodies close on it.
 //!
 //! Looked for are causes that shorter steps do not help against. Pins pull cloth apart where the
 //! straight line between two vertices that different pins hold is longer than cloth is between them
@@ -54,8 +54,8 @@ const ROOM: f64 = 3.0;
 const FACING: f64 = -0.5;
 
 impl Simulation<'_> {
-    /// Why the triangle of this rank that is stretched farthest beyond its limit is so, after the
-    /// last step.
+    /// The cause for which the triangle of this rank that is stretched farthest beyond its limit is
+    /// so, after the last step.
     #[must_use]
     pub fn breach(&self, strains: &Strains) -> Option<Breach> {
         let triangle = strains.worst?;
@@ -182,8 +182,8 @@ struct Apart {
 }
 
 impl Apart {
-    /// By which factor cloth is stretched between them, at least as far as edges tell; as the way
-    /// is straight, if edges go hardly farther.
+    /// The factor by which cloth is stretched between them, at least as far as edges tell; as the
+    /// way is straight, if edges go hardly farther.
     fn stretch(&self) -> f64 {
         let rest = if self.along < CORNERS * self.straight {
             self.straight

@@ -41,7 +41,7 @@ const LEAST_SHARE: f64 = 1.0 / 128.0;
 /// How far, as a share of the power at its beginning, a step may go beyond where the energy is
 /// least.
 const OVERSHOT: f64 = 0.5;
-/// By how much, times its share, a step must make the residual smaller.
+/// The factor, times its share, by which a step must make the residual smaller.
 const WORTHWHILE: f64 = 1e-4;
 /// A residual that is this small a share of gravity's is made of rounding.
 const ROUNDED: f64 = 1e-9;

@@ -73,7 +73,7 @@ impl Drawing {
         });
     }
 
-    /// As SVG.
+    /// Writes the drawing as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         let [width, height] = self.size;

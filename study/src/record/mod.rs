@@ -289,7 +289,7 @@ fn check_borders(borders: &[Border], patches: usize) -> Result<(), String> {
     }
 }
 
-/// Why there is no record.
+/// The reason why there is no record.
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// It cannot be read or written.
@@ -297,7 +297,7 @@ pub enum RecordError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// It is something else.
@@ -320,7 +320,7 @@ pub enum RecordError {
         /// The file.
         path: PathBuf,
     },
-    /// There is more in the file than the record.
+    /// The file has more bytes than the record.
     #[error("{} has {bytes} bytes after the end of the record: take them away, or record the run again", path.shown())]
     Longer {
         /// The file.
@@ -333,10 +333,10 @@ pub enum RecordError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// How.
+        /// The fault.
         what: String,
     },
-    /// Nothing was recorded.
+    /// The record has no steps.
     #[error("{} holds no step: the run ended before the first that was to be recorded", path.shown())]
     Empty {
         /// The file.

@@ -155,7 +155,7 @@ impl Left {
     }
 }
 
-/// Why a step could not be replayed.
+/// The reason why a step could not be replayed.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// Virtual ranks could not run.

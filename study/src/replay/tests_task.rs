@@ -58,7 +58,7 @@ pub(super) struct Tests {
     of: [u32; 2],
     /// Untried tests, oldest first, each beside another number: a real one has two.
     stack: Vec<(u32, u32)>,
-    /// As a real one has them.
+    /// The pieces, as a real task has them.
     pieces: [u64; 2],
     depth: u16,
     /// The part that this rank does of a task that several ranks have forked.

@@ -44,7 +44,7 @@ const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 /// The cost of computation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Computation {
-    /// So long for each unit that tasks charge; all else is free.
+    /// A fixed time for each unit that tasks charge; all else is free.
     Modelled {
         /// Time of a unit.
         unit: Duration,
@@ -61,24 +61,24 @@ pub enum Computation {
 pub enum Fault {
     /// A rank computes this many times slower than the others.
     Slow {
-        /// Which.
+        /// The rank.
         rank: Rank,
         /// How many times slower.
         factor: f64,
     },
     /// A rank stands still for a while.
     Stall {
-        /// Which.
+        /// The rank.
         rank: Rank,
         /// When it stops, at the next message it sends or looks for.
         at: Duration,
-        /// For how long.
+        /// The length of the halt.
         length: Duration,
     },
     /// Messages are late, each with this probability by up to this much; those of one tag between
     /// two ranks still keep their order.
     Late {
-        /// From 0 to 1.
+        /// The probability, from 0 to 1.
         probability: f64,
         /// The most that is added.
         delay: Duration,
@@ -87,9 +87,9 @@ pub enum Fault {
     /// calls of the others answer [`CommError::Died`]. A rank dies once, at the earliest time
     /// given.
     Death {
-        /// Which.
+        /// The rank.
         rank: Rank,
-        /// When.
+        /// The time at which it dies.
         at: Duration,
         /// How long it takes the others to find out.
         detection: Duration,
@@ -137,7 +137,7 @@ impl Default for VirtualOptions {
 pub struct Outcome<R> {
     /// The values that the ranks returned, by rank.
     pub results: Vec<R>,
-    /// Their clocks when they returned.
+    /// The clocks of the ranks when they returned.
     pub clocks: Vec<Duration>,
     /// Messages sent.
     pub messages: u64,

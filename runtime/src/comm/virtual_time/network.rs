@@ -11,7 +11,7 @@ use std::time::Duration;
 /// One link's parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// From a message's being handed over to its arrival, if it is short.
+    /// The time from a message's being handed over to its arrival, if it is short.
     pub latency: Duration,
     /// Processor time to send or to take a message.
     pub overhead: Duration,

@@ -91,7 +91,7 @@ struct Death {
     told: Time,
 }
 
-/// Why all ranks have to stop.
+/// The reason why all ranks have to stop.
 #[derive(Debug)]
 struct End {
     error: CommError,
@@ -132,7 +132,7 @@ pub(super) struct World {
     sequence: u64,
     /// The ranks that wait for a message: the rank that is to send it, then the one that waits.
     needs: BTreeSet<(Rank, Rank)>,
-    /// In the order in which they are told.
+    /// The deaths, in the order in which others hear of them.
     deaths: Vec<Death>,
     aborted: Option<End>,
     /// Time of the one thread that runs all ranks, since the rank whose turn it is was last
@@ -236,8 +236,8 @@ impl World {
         self.restart();
     }
 
-    /// From now on computation is measured: what sending and receiving takes here is the network's
-    /// to say.
+    /// Restarts the measuring of computation from now on: the cost of sending and receiving here is
+    /// the network's to say.
     pub(super) fn restart(&mut self) {
         if matches!(self.computation, Computation::Measured { .. }) {
             self.watch.restart();

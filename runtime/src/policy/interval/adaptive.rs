@@ -14,7 +14,7 @@ const FIRST: Duration = Duration::from_micros(10);
 const SHORTEST: Duration = Duration::from_micros(1);
 /// Longer, a thief that comes late to a phase would wait for most of it.
 const LONGEST: Duration = Duration::from_millis(10);
-/// This many splits may come while a steal is under way: several thieves can be on theirs.
+/// The number of splits that may come while a steal is under way: several thieves can be on theirs.
 const SPLITS_PER_ROUND_TRIP: u32 = 4;
 /// A new round trip counts for one part in this many of the mean.
 const MEMORY: u32 = 8;

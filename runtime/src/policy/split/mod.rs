@@ -35,7 +35,7 @@ pub trait SplitRule: Sync {
     /// A line about it.
     fn about(&self) -> &'static str;
 
-    /// Which entries go; there are at least two. Equal entries have equal choices.
+    /// Chooses the entries to give away; there are at least two. Equal entries have equal choices.
     fn choose(&self, entries: &Entries<'_>) -> Choice;
 
     /// Whether it never gives anything, so that tasks need not be asked.
@@ -44,10 +44,10 @@ pub trait SplitRule: Sync {
     }
 }
 
-/// Which entries of a stack are given away.
+/// A choice of entries of a stack to give away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// None.
+    /// No entry.
     Nothing,
     /// This many of the oldest; one is kept in any case.
     Oldest(usize),
@@ -88,7 +88,7 @@ impl fmt::Debug for Entries<'_> {
 }
 
 impl Split {
-    /// Nothing: tasks are never asked.
+    /// No entry: tasks are never asked.
     pub const NEVER: Self = Self(&never::Never);
     /// The oldest entry, nearest to the root: the rule of [TB06 §4.2.2].
     pub const OLDEST: Self = Self(&oldest::Oldest);

@@ -1,4 +1,4 @@
-//! Whom rules draw: everybody else, fairly.
+//! Tests of the ranks that rules draw: everybody else, fairly.
 
 use super::*;
 

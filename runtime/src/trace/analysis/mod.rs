@@ -183,7 +183,7 @@ pub struct RankAnalysis {
 /// tells the story in sentences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// From the first event on any rank to the last.
+    /// The time from the first event on any rank to the last.
     pub makespan: Duration,
     /// Every rank, in the order its trace was given.
     pub ranks: Vec<RankAnalysis>,
