@@ -53,7 +53,7 @@ pub struct Assignment {
     nodes: Vec<u32>,
     /// The work of each rank before and after its tests.
     beside: Vec<u64>,
-    /// For each stretch, the load that a unit of the line has had lately. All ranks compute it by
+    /// The load that a unit of the line has had lately, for each stretch. All ranks compute it by
     /// the same basic operations on the same numbers, so that they agree to the bit.
     paces: Vec<f64>,
 }
@@ -406,9 +406,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever costs are known, whatever ranks report and whatever test is asked for: the
-        /// parts of all ranks are the whole test and do not overlap, and a rank that has a part
-        /// finds the test among those that it looks at.
+        /// The assignment is sound for any known costs, any reports and any test: the parts of all
+        /// ranks are the whole test and do not overlap, and a rank that has a part finds the test
+        /// among those that it looks at.
         #[test]
         fn every_test_is_done_once(
             costs in prop::collection::vec((test(), part(), 0_usize..4), 0..60),

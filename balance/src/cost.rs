@@ -47,7 +47,7 @@ impl TestCost {
     }
 }
 
-/// The cost of what one rank made of a top-level test, which is all of it or a part.
+/// The cost of one rank's part of a top-level test, which may be all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartCost {
     /// The test, with what the rank spent on it.

@@ -54,7 +54,7 @@ const UNIT: f64 = f64::EPSILON / 2.0;
 /// Far below all that positions in m can tell apart: covers what is lost where products underflow.
 const TINY: f64 = 1e-290;
 
-/// Times of features in one plane that are nearer than this are told once.
+/// Times of features in one plane that are nearer than this are reported once.
 const SAME: f64 = 1e-12;
 
 /// The most directions that [`is_apart`] tries.

@@ -399,8 +399,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the graph: every aggregate has vertices, all of them in its patch, and so has
-        /// every group, in its aggregate.
+        /// Aggregates are sound for any graph: every aggregate has vertices, all of them in its
+        /// patch, and so has every group, in its aggregate.
         #[test]
         fn aggregates_cover_their_patches(
             vertices in 4_u32..120,

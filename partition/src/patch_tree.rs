@@ -296,9 +296,9 @@ impl PatchTree {
 /// Where a vertex lies, in the order of the leaves, seen from the branch that is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
-    /// In the leaf just before.
+    /// The leaf just before.
     Before,
-    /// In the branch just after.
+    /// The branch just after.
     After,
     Elsewhere,
 }

@@ -61,7 +61,7 @@ pub struct Findings {
 /// Something to do next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Next {
-    /// What, in a sentence.
+    /// The advice, in a sentence.
     pub say: String,
     /// A command that does it, with its words as a POSIX shell takes them.
     pub command: Option<String>,
@@ -686,7 +686,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
 impl Traced {
     /// Whether what ranks lose in the phase in which they share tasks is mostly for want of tasks,
     /// or for that more than for any other one cause. Ranks that share cores wait for those that
-    /// have none in whatever they do together, and are told to be anywhere while they have none
+    /// have none in whatever they do together, and may seem to be anywhere while they have none
     /// themselves; had each a core, they would wait as long as the one with most tasks has more of
     /// them.
     fn is_hungry(&self) -> bool {

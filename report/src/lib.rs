@@ -61,7 +61,7 @@ impl Report {
             (run, digest, findings)
         };
         let mut runs: Vec<_> = runs.into_iter().map(look).collect();
-        // Directories of one name in different places are told apart.
+        // Directories of one name in different places get different names.
         let names: Vec<String> = runs
             .iter()
             .map(|(_, digest, _)| digest.name.clone())

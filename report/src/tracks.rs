@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 
 use weft_runtime::trace::{Detail, Timeline, Trace, What};
 
-/// In traces, bodies have numbers from here on; those below are patches.
+/// The first number of a body in traces; numbers below are patches.
 pub const FIRST_BODY: u32 = 1_000_000;
 
 /// A task on a worker, from being taken up to being set down; times in ns of rank 0's clock.

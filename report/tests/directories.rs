@@ -119,7 +119,7 @@ fn events_without_room_are_told() {
     made::directory(root.path(), &timelines, "0");
     let text = text(&root);
     assert!(text.contains("12 events found no room"), "{text}");
-    // Its only step has a gap: what is made of it is marked, and there is nothing to advise but
+    // Its only step has a gap. The numbers from it are marked, and the only advice is to record
     // less.
     for words in [
         "no step is whole on all ranks",

@@ -513,7 +513,7 @@ fn patches_are_named_where_ranks_wait_for_their_tests_more_than_for_anything_els
     );
 }
 
-/// A rank that owns all tests and one that owns 70 % of them are told apart by what they have.
+/// A rank that owns all tests and one that owns 70 % of them get different findings.
 #[test]
 fn large_shares_are_told_as_such() {
     let of = |ranks: u32, tests: [u32; 2]| {

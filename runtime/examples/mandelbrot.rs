@@ -50,7 +50,7 @@ struct Row {
     inside: u64,
 }
 
-/// After how many steps a point is gone, at most [`STEPS`].
+/// The number of steps after which a point is gone, at most [`STEPS`].
 fn steps(x: f64, y: f64) -> u32 {
     let (mut a, mut b) = (0.0, 0.0);
     for step in 0..STEPS {

@@ -155,7 +155,7 @@ pub(crate) struct Worker<'a, E: ?Sized> {
 }
 
 impl<E: ?Sized> Worker<'_, E> {
-    /// Until no more orders can come.
+    /// Works until no more orders can come.
     pub(crate) fn work(mut self) {
         while let Ok(order) = recv_soon(&self.orders) {
             if let Order::Run(running) = order

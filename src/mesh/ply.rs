@@ -124,7 +124,7 @@ fn read_body<B: Body>(
     Ok(file)
 }
 
-/// Within an element the message of what is missing says of what.
+/// Reads the items of an element; an error names the element in which something is missing.
 fn each<B: Body>(
     body: &mut B,
     element: &Element<'_>,

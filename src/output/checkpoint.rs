@@ -1,5 +1,5 @@
-//! `state.NNNNNN.ckpt`: the state after so many steps, for the run to go on from, on any number of
-//! ranks.
+//! `state.NNNNNN.ckpt`: the state after a number of steps, for the run to go on from, on any number
+//! of ranks.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -123,7 +123,7 @@ impl Header {
 }
 
 impl Checkpoint {
-    /// The file of the checkpoint after so many steps, in the run's directory.
+    /// The file of the checkpoint after this number of steps, in the run's directory.
     #[must_use]
     pub fn file(step: u64) -> String {
         format!("state.{step:06}.ckpt")
@@ -394,8 +394,8 @@ fn all(directory: &Path) -> Result<Vec<(u64, PathBuf)>, OutputError> {
     Ok(found)
 }
 
-/// Whether a file of so many bytes, read up to behind its prefix, ends with the sum of all before,
-/// as one of any layout does.
+/// Whether a file of this length, read up to behind its prefix, ends with the sum of all before, as
+/// one of any layout does.
 fn is_summed(prefix: &[u8], file: File, length: u64) -> io::Result<bool> {
     let Some(body) = length.checked_sub((prefix.len() + SUM) as u64) else {
         return Ok(false);
@@ -627,7 +627,7 @@ mod tests {
         assert!(!header.build().is(&header.build()));
     }
 
-    /// Only a whole file of another layout is told as that.
+    /// The test checks that only a whole file is said to have another layout.
     #[test]
     fn another_layout_is_told_from_damage() {
         let (_root, run) = run();

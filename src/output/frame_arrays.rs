@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| format!("no `{begin}`"))
     }
 
-    /// The arrays of an element, of so many items each.
+    /// The arrays of an element, with this number of items each.
     fn arrays(&self, element: &str, items: usize) -> Result<Vec<NamedArray>, String> {
         let inside = self.inside(&format!("<{element}>"), &format!("</{element}>"))?;
         let arrays = inside.split("<DataArray ").skip(1);

@@ -555,7 +555,7 @@ mod tests {
         assert!(audit.to_string().contains(said), "{audit}");
     }
 
-    /// A ball that moves up to a sheet whose vertices it does not touch is told of once the face
+    /// A ball that moves up to a sheet whose vertices it does not touch is reported once the face
     /// cuts it.
     #[test]
     fn faces_that_cut_a_ball_are_counted() {

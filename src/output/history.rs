@@ -250,7 +250,7 @@ impl HistoryRow {
 pub struct HistoryMark {
     /// Length in bytes.
     pub bytes: u64,
-    /// SHA-256 of so many bytes, in hexadecimal.
+    /// The SHA-256 of those bytes, in hexadecimal.
     pub sha256: String,
     /// The step after which it begins: 0, unless the run began with a checkpoint from elsewhere.
     pub after: u64,
@@ -496,7 +496,7 @@ fn is_row(line: &str, columns: &[&str]) -> bool {
 
 /// The steps of a range that have no row, in words; `None` if all have one.
 fn missing(steps: RangeInclusive<u64>, rows: &BTreeMap<u64, &str>) -> Option<String> {
-    /// The most gaps that are told.
+    /// The most gaps that are named.
     const TOLD: usize = 3;
     let (mut next, last) = steps.into_inner();
     let mut gaps = Vec::new();
@@ -636,8 +636,8 @@ mod tests {
         }
     }
 
-    /// Whatever has happened to a file since the checkpoint after step 3: it is cut to that, or
-    /// what it lacks is told.
+    /// The file is cut to its checkpoint after step 3, or its gap is reported, whatever has
+    /// happened to it since.
     #[test]
     fn a_history_is_cut_to_its_checkpoint_or_what_it_lacks_is_told() {
         let root = tempfile::tempdir().unwrap();

@@ -118,7 +118,7 @@ fn judge(
     }
 }
 
-/// Who holds a lock, as its file says.
+/// The holder of a lock, as its file names it.
 fn holder(mut file: &File) -> String {
     /// More than any host's name takes.
     const LONGEST: u64 = 1024;

@@ -169,7 +169,7 @@ impl Manifest {
         &self.listed
     }
 
-    /// Lists a file, before it is made. What is to be listed twice is listed once.
+    /// Lists a file, before it is made. A file that is added twice is listed once.
     pub(super) fn add(&mut self, name: &str) -> io::Result<()> {
         if self.listed.files.contains(name) {
             return Ok(());

@@ -89,7 +89,7 @@ impl Progress {
         }
     }
 
-    /// The same for a run that goes on after so many steps: they took none of its time.
+    /// Continues after this number of steps, which took none of the run's time.
     #[must_use]
     pub fn after(mut self, steps: u64) -> Self {
         self.before = steps;

@@ -317,9 +317,9 @@ pub struct RankRecord {
     pub splits: u64,
     /// Requests for work that it sent.
     pub steal_requests: u64,
-    /// Of those, the ones that brought work.
+    /// Requests among them that brought work.
     pub steals: u64,
-    /// Of those, the ones that brought none.
+    /// Requests among them that brought none.
     pub refused: u64,
     /// Tasks that came from other ranks.
     pub tasks_in: u64,

@@ -45,7 +45,8 @@ pub fn read_triangles(path: &Path) -> Result<TriMesh, OutputError> {
 /// The time of a frame in s.
 ///
 /// # Errors
-/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with a time, or not all of it.
+/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with a time, or not
+/// all of it.
 pub fn read_time(path: &Path) -> Result<f64, OutputError> {
     read(path, |file| {
         let (bytes, _) = block(file, "<FieldData>", ARRAY, "NumberOfPoints")?;
@@ -56,7 +57,8 @@ pub fn read_time(path: &Path) -> Result<f64, OutputError> {
 /// The integers that a frame has for each triangle under a name, such as `patch` and `owner`.
 ///
 /// # Errors
-/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with such integers, or not all of it.
+/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with such integers,
+/// or not all of it.
 pub fn read_integers(path: &Path, name: &str) -> Result<Vec<u32>, OutputError> {
     let of = format!("<DataArray type=\"UInt32\" Name=\"{name}\"");
     read(path, |file| {

@@ -58,9 +58,9 @@ pub struct Moduli {
 }
 
 impl Moduli {
-    /// From Young's moduli along warp and weft, Poisson's ratio and shear modulus [Jones, Mechanics
-    /// of Composite Materials, § 2.5]: `c₁₁ = E₁/(1 − ν₁₂ν₂₁)`, `c₁₂ = ν₁₂ E₂/(1 − ν₁₂ν₂₁)`, with
-    /// `ν₂₁ = ν₁₂ E₂/E₁`.
+    /// Computes the moduli from Young's moduli along warp and weft, Poisson's ratio and shear
+    /// modulus [Jones, Mechanics of Composite Materials, § 2.5]: `c₁₁ = E₁/(1 − ν₁₂ν₂₁)`, `c₁₂ =
+    /// ν₁₂ E₂/(1 − ν₁₂ν₂₁)`, with `ν₂₁ = ν₁₂ E₂/E₁`.
     #[must_use]
     pub fn new(material: &Material) -> Self {
         let ([warp, weft], nu) = (material.stretch, material.poisson);

@@ -411,8 +411,8 @@ impl<A: Arithmetic> Element<A> {
 }
 
 impl<A: Arithmetic> Blocks<A> {
-    /// Takes away from forces at the second and the third corner what the blocks make of velocities
-    /// relative to that of the first.
+    /// Subtracts, from forces at the second and the third corner, the product of the blocks with
+    /// velocities relative to that of the first.
     #[inline(always)]
     fn pull(&self, [w1, w2]: [Vector<A>; 2], [second, third]: [&mut Vector<A>; 2]) {
         let [a, b, c, d, e, f, g, h, k] = self.minus_both;
@@ -735,7 +735,7 @@ mod tests {
     };
 
     proptest! {
-        /// Torn to any shape, and at rest.
+        /// The triangles are torn to any shape, or at rest.
         #[test]
         fn each_of_eight_gets_what_the_formulas_say_and_the_bits_that_it_gets_alone(
             eight in prop::array::uniform8(moving()),

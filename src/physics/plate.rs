@@ -94,8 +94,8 @@ pub(super) struct Unfolded {
 }
 
 impl Unfolded {
-    /// From corners in m, those beyond the edges if any, and the warp along the first edge and
-    /// across it, towards the third corner. `None` if a triangle spans no area.
+    /// Makes a plate from corners in m, those beyond the edges if any, and the warp along the first
+    /// edge and across it, towards the third corner. `None` if a triangle spans no area.
     pub(super) fn new(
         corners: [DVec3; 3],
         beyond: [Option<DVec3>; 3],

@@ -99,7 +99,7 @@ fn ratio(a: DVec3, b: DVec3) -> DVec3 {
     DVec3::select(b.cmpgt(DVec3::ZERO), a / b, DVec3::ZERO)
 }
 
-/// After eight, nine tenths of what is to be found has been.
+/// The number of iterations. After eight, nine tenths of the fall are found.
 const ITERATIONS: u32 = 8;
 
 /// The share of the energy that is not worth looking for: on many meshes rounding is all there is.

@@ -60,8 +60,8 @@ pub(super) struct Fit {
 }
 
 impl Shape {
-    /// From the weights of a hinge with rigidity 1 N m and its corners, unfolded, in axes of warp
-    /// and weft: the edge's ends, then those opposite.
+    /// Makes a shape from the weights of a hinge with rigidity 1 N m and its corners, unfolded, in
+    /// axes of warp and weft: the edge's ends, then those opposite.
     pub(super) fn new(vertices: [u32; 4], weights: [f64; 4], corners: [DVec2; 4]) -> Self {
         let felt = std::array::from_fn(|k| {
             let m = direction(k);

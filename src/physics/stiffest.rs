@@ -79,7 +79,8 @@ impl ClothModel {
         sums
     }
 
-    /// `K w` at rest, each element times what `weight` makes of its damping in s.
+    /// The product `K w` at rest, with each element times the factor that `weight` gives for its
+    /// damping in s.
     fn pull_at_rest(&self, w: &[DVec3], weight: impl Fn(f64) -> f64) -> Vec<DVec3> {
         let rest = self.rest();
         let mut pull = vec![DVec3::ZERO; w.len()];

@@ -79,7 +79,7 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
     record
 }
 
-/// The crossings of a start that are told one by one.
+/// The number of crossings of a start that are named one by one.
 const TOLD: usize = 20;
 
 /// The record of cloth that starts through cloth, if some does.

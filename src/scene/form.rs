@@ -507,8 +507,8 @@ pub(super) fn vector(v: DVec3) -> String {
     format!("[{:?}, {:?}, {:?}]", v.x, v.y, v.z)
 }
 
-/// A TOML text with its quotes. What is not safe to show is written in ASCII with TOML's own
-/// escapes, so that it is read as it was.
+/// A TOML text with its quotes. Characters that are not safe to show are written in ASCII with
+/// TOML's own escapes, so that the text is read as it was.
 pub(super) fn quoted(text: &str) -> String {
     if text.shown().to_string() == text {
         return toml::Value::from(text).to_string();

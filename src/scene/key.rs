@@ -342,8 +342,9 @@ impl<O: FnMut(&mut String)> Visitor for Echo<'_, O> {
 pub(super) struct Idle<'a> {
     /// The scene that the sections are of.
     pub(super) scene: &'a Scene,
-    /// The keys that a text sets, by their dotted names, while it is being read: then idle keys are
-    /// told that are set to their defaults. Without it those are told that have other values.
+    /// The keys that a text sets, by their dotted names, while it is being read: then notices are
+    /// about idle keys that are set to their defaults. Without it they are about those that have
+    /// other values.
     pub(super) set: Option<&'a [String]>,
     /// The sentences.
     pub(super) told: Vec<String>,

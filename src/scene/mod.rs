@@ -2,7 +2,7 @@
 //!
 //! In: one TOML file and the overrides of the command line. Out: a [`Scene`], in which all lengths
 //! are in m, times in s, masses in kg, angles in rad, and nothing needs checking again. All
-//! problems are told at once, each with file, line, key and the nearest right name
+//! problems are reported at once, each with file, line, key and the nearest right name
 //! ([`SceneError`]).
 //!
 //! ```
@@ -790,7 +790,7 @@ impl Pipeline {
 /// The number of substeps of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Substeps {
-    /// Always so many.
+    /// This number.
     Fixed(u32),
     /// A step has [`Substeps::MOST`], and it is certified after as many of them as goes well.
     Adaptive,

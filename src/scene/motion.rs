@@ -2,7 +2,7 @@
 //!
 //! In: the table `motion` of one. Out: a [`Motion`] whose times ascend and whose turns are slow
 //! enough to be followed in steps. [`crate::collide::bodies::body_motion`] tells where it is at a
-//! time. All that is said of bodies here holds for pins.
+//! time. Everything said of bodies here holds for pins.
 
 use std::f64::consts::{PI, TAU};
 
@@ -399,7 +399,7 @@ fn check_pace(table: &Table<'_>, before: Keyframe, next: Keyframe, angle: f64, s
         table.note("time", message);
         return;
     }
-    // What is not finite has been told of.
+    // Numbers that are not finite have been refused already.
     if !(lasts.is_finite() && step.is_finite()) {
         return;
     }

@@ -976,7 +976,7 @@ fn a_policy_that_is_named_outside_a_scene_is_that_policy() {
             assert_eq!(scene.balance.policy, policy, "{name} of {file:?}");
         }
     }
-    // What is said beside the name counts, before it or after it.
+    // Keys beside the name count, before it or after it.
     let half = Policy {
         steal: false,
         ..Policy::HALF
@@ -1212,7 +1212,7 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         match parse(&text) {
-            // What is accepted is complete: it can be said again.
+            // An accepted scene is complete: its echo can be read again.
             Ok(scene) => assert_echoes(&scene),
             Err(error) => prop_assert!(!error.to_string().is_empty()),
         }

@@ -206,9 +206,9 @@ impl ModifiedCg {
         self.preconditioner.coarse_share()
     }
 
-    /// Between solves: of the coarse level of the preconditioner, if it has one, the blocks of its
-    /// matrix, and how long factoring it and solving with it take, by this clock. That is what does
-    /// not become less with more ranks.
+    /// Measures the coarse level of the preconditioner between solves, if it has one. Returns the
+    /// blocks of its matrix, and how long factoring it and solving with it take, by this clock: the
+    /// part of the work that does not become less with more ranks.
     pub fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<(usize, [Duration; 2])> {
         self.preconditioner.time_coarse(clock)
     }

@@ -20,7 +20,7 @@ impl Noise {
         Self(seed)
     }
 
-    /// Between -1 and 1.
+    /// A number between -1 and 1.
     pub(crate) fn number(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

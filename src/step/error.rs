@@ -52,7 +52,7 @@ impl fmt::Display for Named {
     }
 }
 
-/// Why Newton's method was given up.
+/// The reason why Newton's method was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaveUp {
     /// The equations were not met after `solver.newton` linear systems.

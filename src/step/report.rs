@@ -266,7 +266,7 @@ impl<'t> Clock<'t> {
         Self { now, track }
     }
 
-    /// Ends the phase, which found or made so many of something, and begins the next one, if one
+    /// Ends the phase, which found or made `count` of something, and begins the next one, if one
     /// follows. Returns how long it took.
     pub(crate) fn lap(
         &mut self,

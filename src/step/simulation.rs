@@ -236,8 +236,9 @@ impl<'w> Simulation<'w> {
         controller.adapts().then(|| controller.between_steps())
     }
 
-    /// From now on keeps so many events of each step's collision scope, in its report
-    /// ([`weft_runtime::ScopeReport::trace`]), and its [phases](StepReport::marks); `None`: none.
+    /// Keeps, from now on, at most this number of events of each step's collision scope, in its
+    /// report ([`weft_runtime::ScopeReport::trace`]), and its [phases](StepReport::marks); `None`:
+    /// none.
     pub fn record(&mut self, events: Option<usize>) {
         self.detection.options.trace = events;
     }
@@ -295,7 +296,7 @@ impl<'w> Simulation<'w> {
     /// What failed, with step, patch and vertex. A rank that fails alone ends the job for all.
     pub fn advance(&mut self, comm: &mut dyn Comm) -> Result<StepReport, StepError> {
         let outcome = self.try_advance(comm);
-        // What is the same on every rank leaves nobody waiting.
+        // An error that is the same on every rank leaves nobody waiting.
         if let Err(error) = outcome.as_ref()
             && !error.is_of_length()
         {

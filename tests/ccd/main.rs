@@ -136,7 +136,7 @@ fn near(kind: Kind, x: &[Motion; 4], separation: f64) -> f64 {
     separation + slack.max(0.5 * separation)
 }
 
-/// How many queries are told as hits among some that never come near.
+/// How many queries are reported as hits among some that never come near.
 fn false_hits(sort: Sort, separation: f64, misses: u32) -> u32 {
     let mut random = Random(2);
     let (mut told, mut asked) = (0, 0);

@@ -587,7 +587,8 @@ fn the_command_ends_by_its_table_whatever_it_reads() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// As large as such files are read, and made so that what grows faster than the file shows.
+/// The files are as large as such files may be, and made so that time or memory that grows faster
+/// than the file shows.
 #[test]
 #[ignore = "reads large files, which takes a minute; CONTRIBUTING.md has the command"]
 fn large_hostile_files_take_no_longer_than_large_ones() {

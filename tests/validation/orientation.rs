@@ -23,7 +23,7 @@ const ISOTROPIC: &str = "bending = 1e-5";
 /// A woven cloth whose 2H follows Huber's rule.
 const WOVEN: &str = "bending = [1e-5, 1e-6]";
 const MODELS: [&str; 2] = ["quadratic", "dihedral"];
-/// Between the warp and the rows of the mesh, in degrees.
+/// The angles between the warp and the rows of the mesh, in degrees.
 const WEAVES: [f64; 3] = [0.0, 22.5, 45.0];
 
 /// A square without holes, from the origin on.

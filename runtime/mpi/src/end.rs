@@ -170,8 +170,8 @@ fn first_verdict(mpi: &Mpi, comm: &mut MpiComm<'_>) -> Option<(Rank, Failure)> {
     comm.verdicts.pop_front()
 }
 
-/// Until MPI kills this rank, or long enough to know that it does not; whether rank 0 has told it
-/// meanwhile that another speaks.
+/// Waits until MPI kills this rank, or long enough to know that it does not. Returns whether rank 0
+/// has said meanwhile that another rank gives its verdict.
 fn wait_for_the_end(mpi: &Mpi, comm: &mut MpiComm<'_>) -> bool {
     let begin = mpi.now();
     let mut hushed = false;

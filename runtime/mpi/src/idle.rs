@@ -57,7 +57,7 @@ impl Default for Idle {
     }
 }
 
-/// Not the name of a way to wait.
+/// The error for a word that names no way to wait.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no way to wait; take spin, yield or sleep")]
 pub struct UnknownIdle(String);

@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// Why MPI cannot be used.
+/// The reason why MPI cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StartError {
     /// It can be started once in a process.
@@ -79,7 +79,7 @@ pub enum StartError {
          built with threads"
     )]
     ThreadLevel(&'static str),
-    /// Messages are told apart by tags.
+    /// Messages differ by their tags.
     #[error("this MPI has tags up to {0} only, and {needed} are needed; use another MPI", needed = kind::LARGEST)]
     Tags(i32),
     /// A rank cannot take part, or ranks run different programs; each rank has this error.

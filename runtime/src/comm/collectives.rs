@@ -345,8 +345,9 @@ pub fn all_reduce<C: Comm + ?Sized>(
     Ok(values.reduce(op).unwrap_or(value))
 }
 
-/// From how far ahead a rank that holds this many of `n` blocks, its own first, gets further ones
-/// in a round, and how many: as many as it holds from each, as long as there are any.
+/// The distances ahead of the ranks from which a rank that holds this many of `n` blocks, its own
+/// first, gets further ones in a round, each with the number of blocks: as many as it holds from
+/// each, as long as there are any.
 fn pieces(held: u32, n: u32) -> impl Iterator<Item = (u32, u32)> {
     let distances = (1..GATHER_FACTOR as u32).map(move |step| step.saturating_mul(held));
     distances

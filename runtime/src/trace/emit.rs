@@ -1,7 +1,7 @@
 //! The events of the crate `tracing`, made in this file alone.
 //!
-//! [`Recorder`](super::Recorder) and [`MainTrack`](super::MainTrack) pass on here what they are
-//! told. They keep it for `--trace` at the same moment, so a subscriber hears what a trace has.
+//! [`Recorder`](super::Recorder) and [`MainTrack`](super::MainTrack) pass on here what they
+//! receive. They keep it for `--trace` at the same moment, so a subscriber hears what a trace has.
 //!
 //! Spans are opened and closed, but not entered: the main thread of a rank tells what other workers
 //! have done when it hears of it, and ranks in virtual time share one thread. Explicit parents say

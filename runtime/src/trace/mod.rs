@@ -30,7 +30,7 @@
 //! `at_ns`, the time on the clock of that rank; under virtual time that is virtual. A span has
 //! `end_ns` when it closes. The moment at which a subscriber is called says nothing: the main
 //! thread of a rank tells what other workers did when it hears of it, and ranks in virtual time
-//! take turns. So tasks are told as spans that open and close, but are not entered. A phase is
+//! take turns. So tasks are reported as spans that open and close, but are not entered. A phase is
 //! entered where its rank has a thread to itself, which it has not in virtual time: there its
 //! scopes do not lie in it.
 //!

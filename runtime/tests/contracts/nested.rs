@@ -371,7 +371,7 @@ fn groups_that_nobody_joins_to_their_end_keep_nobody() {
         (2, 2, true),
     ]) {
         let ended = on_threads(ranks, &options, &registry, || (), carelessly);
-        // All that was forked was run.
+        // All forked tasks were run.
         let sums = total(&ended, |r| r.work);
         assert_eq!(sums, 6 * 15_000 * ranks as u64);
         values(ended);

@@ -72,7 +72,7 @@ fn any_positive(gaps: &[i16; WIDE]) -> bool {
 }
 
 impl Quantised {
-    /// Before it is known.
+    /// The value before it is known.
     pub(in crate::collide) const NOTHING: Self = Self {
         low: [0; WIDE],
         high: [0; WIDE],
@@ -112,7 +112,7 @@ impl Quantised {
 }
 
 impl Siblings {
-    /// Before they are known.
+    /// The value before they are known.
     pub(in crate::collide) const NOTHING: Self = Self {
         low: [[0; WIDE]; 2],
         high: [[0; WIDE]; 2],

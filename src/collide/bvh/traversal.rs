@@ -173,8 +173,8 @@ impl<const N: usize> NodeVolumes for &[Kdop<N>] {
 
 /// The number of pending tests that are taken at once. What one of them waits for (the nodes, their
 /// volumes, how many of its tests succeed) does not keep the next from beginning. The end of a
-/// batch is not foreseen, so a batch is not short. All that it reads, which in a large cloth is far
-/// away in memory, is asked for at its start: the longer the batch, the less it waits.
+/// batch is not foreseen, so a batch is not short. Its data, which in a large cloth are far away in
+/// memory, are asked for at its start: the longer the batch, the less it waits.
 const BATCH: usize = 128;
 /// The number of tests that are made at once.
 const FOUR: usize = 4;

@@ -23,7 +23,7 @@ pub struct Tangled {
     /// The crossings of each tangle that has some, each with the side of its edge; faces are
     /// numbered as the triangles here.
     pub(super) crossings: OfTangles,
-    /// Crossings of the nudged positions, by which regions are told apart.
+    /// Crossings of the nudged positions, which distinguish the regions.
     nudged: OfTangles,
     /// The crossings that are of no tangle.
     outside: usize,

@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
                 "it is in several parts, as only files over 2 GB have",
             ));
         }
-        // What LZ4 makes of a byte is at most 255.
+        // LZ4 unpacks a byte to at most 255.
         let mut unpacked = vec![0; most.min(packed.len().saturating_mul(255).saturating_add(64))];
         let length = lz4_flex::block::decompress_into(packed, &mut unpacked)
             .map_err(|error| broken(&error.to_string()))?;

@@ -339,7 +339,7 @@ proptest! {
             match how {
                 0 => bytes[place] = byte,
                 1 => bytes.insert(place, byte),
-                // What counts are made of.
+                // A byte of which counts are made.
                 2 => {
                     let end = bytes.len().min(place + 8);
                     bytes[place..end].fill(byte);

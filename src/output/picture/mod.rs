@@ -2,7 +2,7 @@
 //!
 //! In: meshes with colours, a camera. Out: a PNG. A z-buffer at twice the size and a shadow map
 //! make folds readable: smooth normals, a warm key light that casts shadows, a sky above and a
-//! ground below. The same input gives the same bytes.
+//! ground below. Equal input gives equal bytes.
 
 mod camera;
 mod raster;
@@ -81,8 +81,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The pixels of one of so many shares of the rows, which are dealt out in bands: sky costs
-    /// less than cloth.
+    /// The pixels of one share of the rows, out of `shares`. Rows are dealt out in bands, for sky
+    /// costs less than cloth.
     #[must_use]
     pub fn share(&self, share: usize, shares: usize) -> Vec<u8> {
         let parts: Vec<Vec<u8>> = (0..PARTS)

@@ -1,7 +1,7 @@
 //! A z-buffer that keeps, for every sample, which triangle was hit and where.
 //!
-//! It may have some rows of a picture only: whoever draws all triangles into his rows gets what a
-//! buffer with all rows has there.
+//! It may have some rows of a picture only. A thread that draws all triangles into its rows gets
+//! the samples that a buffer with all rows has there.
 
 use std::sync::LazyLock;
 

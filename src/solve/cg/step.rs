@@ -6,8 +6,8 @@
 //! preconditioner.
 //!
 //! With blocks alone as preconditioner x, which only the end asks for, is moved at every second
-//! step. The direction p₋ of the step before is then gone, but it is what this direction was made
-//! of, p = u + β p₋, and u = M r can be had again as long as r is what it was:
+//! step. The direction p₋ of the step before is then gone, but this direction was computed from it,
+//! p = u + β p₋, and u = M r can be had again as long as r is what it was:
 //!
 //! ```text
 //! α₋ p₋ + α p = (α₋ / β + α) p − (α₋ / β) u

@@ -43,7 +43,7 @@ impl Breach {
 
 /// The most vertices that pins hold of which all are looked at.
 const MOST_HELD: usize = 2000;
-/// Pins are told of that stretch cloth by more than this share of its limit.
+/// The share of the limit beyond which pins that stretch cloth are named.
 const PULLED: f64 = 0.5;
 /// How much farther ways along edges may be than straight ones on a flat cloth.
 const CORNERS: f64 = 1.25;
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::scene::Scene;
 
-    /// Steps until a triangle is beyond its limit by 2 %, and what is told of it then.
+    /// Steps until a triangle is beyond its limit by 2 %, and returns the message of that time.
     fn breach(world: &World, comm: &mut dyn Comm, steps: u64) -> Option<Breach> {
         let mut s = Simulation::new(world, comm, &ScopeOptions::default()).unwrap();
         for _ in 0..steps {

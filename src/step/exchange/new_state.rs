@@ -83,7 +83,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl Exchange {
-    /// The exchange of so many vertices in all.
+    /// The exchange of this number of vertices in all.
     pub(crate) fn new(vertices: usize) -> Self {
         Self {
             moves: vec![DVec3::ZERO; vertices],

@@ -76,7 +76,7 @@ struct Own<'a> {
 }
 
 impl Theirs {
-    /// Whether it is of so many vertices.
+    /// Whether it has this number of vertices.
     fn is_of(&self, vertices: usize, looks_back: bool) -> bool {
         let of_past = if looks_back { vertices } else { 0 };
         self.changes.iter().all(|all| all.len() == vertices)
@@ -85,7 +85,7 @@ impl Theirs {
     }
 }
 
-/// The outline of a state, which is told before its vertices.
+/// The outline of a state, which travels before its vertices.
 #[derive(Serialize, Deserialize)]
 struct Outline {
     vertices: u64,

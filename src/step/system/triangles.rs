@@ -326,7 +326,7 @@ impl Assembling<'_, '_> {
     }
 }
 
-/// Takes so many elements off the front of a slice.
+/// Takes this number of elements off the front of a slice.
 #[inline(always)]
 fn take<'a, T>(rest: &mut &'a [T], count: usize) -> &'a [T] {
     rest.split_off(..count)

@@ -153,7 +153,7 @@ fn the_free_system_is_the_one_that_the_next_step_solves() {
         let matrix = system.matrix.clone();
         let pinned = world.pinned();
         seen.push(rhs.clone());
-        // Of the solves of a step the first, or the only one.
+        // The first, or the only, solve of a step.
         s.advance(&mut comm).unwrap();
         let change: Vec<DVec3> = match integrator {
             // The first half's; moved by w = v + Δv.
@@ -206,8 +206,8 @@ fn free_fall_is_exact() {
     }
 }
 
-/// A crumpled, spinning sheet on its own for 0.75 s in steps of so many ms: how much of its linear
-/// and angular momentum is lost, as shares. Its energy must never grow.
+/// A crumpled, spinning sheet on its own for 0.75 s in steps of this length in ms: how much of its
+/// linear and angular momentum is lost, as shares. Its energy must never grow.
 fn losses_of_a_closed_system(step_ms: f64) -> (f64, f64) {
     let text = sheet(
         13,

@@ -118,7 +118,7 @@ fn what_is_not_due_is_refused() {
         1,
         hearer.hear_bytes([wire::encode(&work_news(7)).unwrap(), vec![0, 1, 2]]),
     );
-    // Who plans nothing expects nothing.
+    // A rank that plans nothing expects nothing.
     let reported = [Vec::new(), vec![1]];
     let geometry = hearer.world.geometry();
     refused_of(1, hearer.balancer.hear(None, &reported, &geometry));

@@ -177,7 +177,7 @@ fn no_integrator_depends_on_ranks() {
     }
 }
 
-/// The state has everything that the next step depends on, whoever goes on from it.
+/// The state has everything that the next step depends on, whichever rank goes on from it.
 #[test]
 fn every_integrator_goes_on_from_its_state_on_other_ranks() {
     for way in &WAYS {

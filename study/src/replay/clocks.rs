@@ -269,7 +269,7 @@ mod tests {
                         let last = weft_runtime::comm::Rank(((me + ranks - 1) % ranks) as u32);
                         comm.send(next, Tag(1), vec![0; 200]).unwrap();
                         comm.recv_from(last, Tag(1)).unwrap();
-                        // The same, and something to do until it comes.
+                        // Sends again, with something to do until the answer comes.
                         comm.send(next, Tag(2), vec![0; 200]).unwrap();
                         let mut left = THINGS.iter();
                         while comm.try_recv(Tag(2)).unwrap().is_none() {

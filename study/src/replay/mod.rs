@@ -121,7 +121,7 @@ pub struct Left {
     pub skew: Vec<u64>,
     /// The cost reports of each rank about its tests.
     pub cost_reports: Vec<CostReport>,
-    /// Where tests are forked by forecast, the plan that holds, and what it was made of.
+    /// Where tests are forked by forecast, the plan that holds, and its inputs.
     pub plan: Option<(Assignment, Forecast)>,
 }
 

@@ -19,7 +19,7 @@ use crate::layout::Layout;
 use crate::record::{Header, Step};
 use crate::shape::Kind;
 
-/// In traces, bodies have numbers from here on; those below are patches.
+/// The first number of a body in traces; numbers below are patches.
 const FIRST_BODY: u32 = 1_000_000;
 
 /// Tests are taken from the stack this many at once, and what they lead to is put there after: as a

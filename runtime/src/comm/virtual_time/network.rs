@@ -25,9 +25,9 @@ pub struct Link {
 /// A network of ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
-    /// Between ranks of different nodes.
+    /// The link between ranks of different nodes.
     pub far: Link,
-    /// Between ranks of one node.
+    /// The link between ranks of one node.
     pub near: Link,
     /// Ranks on a node, in the order of their numbers; 1 puts each on a node of its own.
     pub ranks_per_node: u32,

@@ -80,7 +80,8 @@ struct VirtualRank {
     /// How many times slower than others it computes.
     slowness: f64,
     dies_at: Time,
-    /// When the others are told that it died; they share `deaths` of the world, by this time.
+    /// The time at which the others hear that it died; they share `deaths` of the world, by this
+    /// time.
     death_told: Time,
 }
 
@@ -98,7 +99,7 @@ struct End {
     /// The rank that said so, and when it did.
     by: Option<Rank>,
     at: Time,
-    /// When the others are told.
+    /// The time at which the others hear of it.
     told: Time,
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Pace;
 
-/// Before anything is known.
+/// The interval before anything is known.
 const FIRST: Duration = Duration::from_micros(10);
 /// Shorter, splits would cost more than the work they move, even within a node.
 const SHORTEST: Duration = Duration::from_micros(1);

@@ -105,9 +105,9 @@ impl Split {
         self.0.gives_nothing()
     }
 
-    /// Which of this many tasks of a pool, the oldest first, a thief gets: what this rule gives of
-    /// as many entries; the older half if it gives none, for whole tasks may be stolen also where
-    /// none is split. The marks end with the last that goes.
+    /// The tasks of a pool, the oldest first, that a thief gets. They are those that this rule
+    /// gives of as many entries. If it gives none they are the older half, for whole tasks may be
+    /// stolen also where none is split. The marks end with the last that goes.
     pub(crate) fn of_pool(self, count: usize) -> Vec<bool> {
         if count < 2 {
             return vec![true; count];

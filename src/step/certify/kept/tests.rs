@@ -157,7 +157,7 @@ fn run(world: &World, comm: &mut dyn Comm, count: u64) -> Ran {
     steps(world, comm, (count, false))
 }
 
-/// Takes so many steps, or some more than it takes to be free.
+/// Takes this number of steps, or some more than it takes to be free.
 fn steps(world: &World, comm: &mut dyn Comm, (count, until_free): (u64, bool)) -> Ran {
     let mut simulation = Simulation::new(world, comm, &ScopeOptions::default()).unwrap();
     let old = world.tree().new_to_old();
