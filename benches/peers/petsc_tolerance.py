@@ -20,7 +20,7 @@ from petsc_system import PETSc, System
 SOR = {"pc_sor_symmetric": None}
 SHIFT = {"sub_pc_factor_shift_type": "positive_definite"}
 ILU = {"sub_pc_type": "ilu"}
-# Those first that were the fastest where this was written: others are not waited for long.
+# The first ones were the fastest where this was written: others are not waited for long.
 WAYS = {
     "baij/ilu1": ("bjacobi", {**ILU, "sub_pc_factor_levels": 1}),
     "baij/ilu2": ("bjacobi", {**ILU, "sub_pc_factor_levels": 2}),

@@ -80,7 +80,7 @@ all_policies=$(IFS=, && echo "${policies[*]}")
 sweep=(--ranks "$sweep_ranks" --policy "$all_policies" --network "myrinet-2000,gigabit,hdr-infiniband" --repeat "$repeat")
 some=(--ranks "1,$most" --network myrinet-2000 --repeat "$repeat")
 
-# What it is made of is in $out/NAME, and what it says beside that.
+# Its data are in the folder $out/NAME, and its text is in $out/NAME.txt.
 study() { # NAME ARGUMENTS OF weft study
     "$weft" study "${@:2}" --out "$out/$1" >"$out/$1.txt"
 }
@@ -155,8 +155,8 @@ cost() { # FILE COMMAND...
             sleep 0.5
         done
         wait $!
-        # Not through a pipe, whose shells have run nothing. Of the two lines the second is of what
-        # this one has run.
+        # Not through a pipe, whose shells have run nothing. The second of the two lines is about
+        # the programs that this shell has run.
         times >"$1.new"
         awk -v peak="$peak" 'NR == 2 { split($1, t, /[ms]/); printf "%.0f %.0f\n", 60 * t[1] + t[2], peak / 1024 }' "$1.new" >"$1"
     )
@@ -392,7 +392,7 @@ for stage in "${wanted[@]}"; do
     "stage_$stage"
     printf '== %s: done in %d s\n' "$stage" $((SECONDS - began))
 done
-# All that the pages' tables have.
+# Every table of the pages.
 for table in "$out"/table-*.md; do
     [ -e "$table" ] || continue
     printf '\n'

@@ -276,7 +276,7 @@ fn what_is_no_regular_file_is_refused_wherever_a_file_is_read() {
             );
         }
     }
-    // The files that a shell makes of `<(...)`, and standard input.
+    // The files of `<(...)` in a shell, and standard input.
     for scene in ["<(cat small.toml)", "/dev/stdin"] {
         let shell = format!("cat small.toml | \"$0\" check {scene}");
         let output = Command::new("bash")

@@ -13,7 +13,7 @@ use crate::restart::{checkpoints, wait};
 
 /// Few steps, and no pictures.
 const RUN: &str = "run small.toml --quiet --ranks 1 --set output.pictures=false --out";
-/// The same run, with a checkpoint after each step.
+/// As [`RUN`], with a checkpoint after each step.
 const OFTEN: &str = "run small.toml --quiet --ranks 1 --set output.pictures=false \
                      --set output.checkpoint_interval=0 --out";
 
