@@ -40,7 +40,7 @@ pub struct BuildIdentity {
 /// The running executable cannot be read, so that nobody knows which build it is.
 #[derive(Debug, Error)]
 #[error(
-    "cannot read {}, the program that runs, to tell its build from others: {source}; give its users the right to read it",
+    "cannot read {}, the running program, to identify its build: {source}; give its users the right to read it",
     path.shown()
 )]
 pub struct UnknownBuild {
@@ -109,7 +109,7 @@ impl fmt::Display for BuildIdentity {
         }
         match &self.executable {
             Some(sum) => write!(f, ", executable {}", shown(sum).escape_debug()),
-            None => f.write_str(", of an executable that is not known"),
+            None => f.write_str(", of an unknown executable"),
         }
     }
 }

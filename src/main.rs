@@ -151,7 +151,7 @@ fn check_options(arguments: &RunArguments) -> Result<(), Failure> {
         "--comm virtual: a rank in virtual time has one worker and no thread for messages; leave out --threads and \
          --progress-thread, and take more ranks"
     } else if !is_virtual && arguments.network.is_some() {
-        "--network is of ranks in virtual time; add --comm virtual, or leave it out"
+        "--network applies only to ranks in virtual time; add --comm virtual, or leave it out"
     } else {
         return Ok(());
     };
@@ -172,8 +172,7 @@ fn run_scene(
         }
         (_, Some(launcher)) if launcher.size != Some(1) => {
             let message = format!(
-                "started by an MPI launcher ({} is set), where this --comm would make every process run the \
-                 whole scene; leave out --comm, or the launcher",
+                "started by an MPI launcher ({} is set): with this --comm every process would run the whole scene; leave out --comm, or the launcher",
                 launcher.variable
             );
             return Err(refuse(Failure { code: 2, message }, Some(launcher)));

@@ -76,8 +76,8 @@ pub(crate) fn value(message: impl Into<String>) -> PyErr {
 
 /// A fault of the simulator itself.
 pub(crate) fn internal(py: Python<'_>) -> PyErr {
-    let message = "the simulation ended with a fault of its own, which was told on standard error; \
-                   make a new one";
+    let message =
+        "the simulation ended with an internal fault (see standard error); make a new simulation";
     raised(py, "SimulationError", (message,))
 }
 

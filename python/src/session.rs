@@ -70,7 +70,7 @@ impl Session {
             }),
             Ok(Err(unfit)) => Err(unfit),
             Err(_) => Err(Unfit::Thread(std::io::Error::other(
-                "the simulation ended with a fault of its own",
+                "the simulation ended with an internal fault",
             ))),
         }
     }

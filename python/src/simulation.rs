@@ -284,8 +284,7 @@ impl NativeSimulation {
 }
 
 /// The message about a simulation in which a step has failed.
-const FAILED: &str =
-    "a step has failed, after which nothing can be gone on from; make a new simulation";
+const FAILED: &str = "a step has failed, so this simulation cannot go on; make a new simulation";
 
 impl NativeSimulation {
     /// The vectors of an array that was given, one for each vertex.
@@ -307,7 +306,7 @@ impl NativeSimulation {
         let vectors: Vec<_> = rows.map(|row| DVec3::new(row[0], row[1], row[2])).collect();
         match vectors.iter().position(|vector| !vector.is_finite()) {
             Some(vertex) => Err(errors::value(format!(
-                "{what}: that of vertex {vertex} is not finite"
+                "{what}: the value of vertex {vertex} is not finite"
             ))),
             None => Ok(Some(vectors)),
         }

@@ -129,7 +129,7 @@ impl Findings {
             false => format!(", most of it {} of the loop", list(&told)),
         };
         let in_steps = match self.phase.at_fault {
-            true => format!("Of steps alone it is `{}`. ", self.phase.answer),
+            true => format!("In the steps alone it is `{}`. ", self.phase.answer),
             false => "Within steps: ".to_owned(),
         };
         self.phase = Finding {
@@ -150,7 +150,7 @@ impl Findings {
                 "write checkpoints less often (`output.checkpoint_interval`)"
             }
             Some(part) if part.name == "history" => {
-                "steps are so short that telling of them takes longer: take fewer ranks (`--ranks`) or a larger cloth"
+                "steps are so short that reporting them takes longer: take fewer ranks (`--ranks`) or a larger cloth"
             }
             _ => {
                 "write less often (`output.interval`), and leave out pictures (`--set output.pictures=false`)"
@@ -158,7 +158,7 @@ impl Findings {
         };
         self.next.insert(
             0,
-            format!("For what goes by between steps: {picture}.").into(),
+            format!("To spend less time between steps, {picture}.").into(),
         );
     }
 
@@ -190,8 +190,7 @@ impl Findings {
                 "See which policy does better; the result stays the same, only times change:";
             (Suggestion::of(run, digest, Ranks::AsRun), what.to_owned())
         } else if self.phase.at_fault && self.phase.answer == SHARED {
-            let what = "What another policy brings, and from how many ranks on more of them no longer pay, a trial shows; the result \
-                        stays the same, only times change:";
+            let what = "A trial shows what another policy brings, and how many ranks pay; the result stays the same, only times change:";
             (
                 Suggestion::of(run, digest, Ranks::UpAndBeyond),
                 what.to_owned(),
@@ -199,8 +198,7 @@ impl Findings {
         } else if self.phase.at_fault {
             // Policies share tests, and no other phase has any.
             let what = format!(
-                "Policies share the tests of `{SHARED}`: another one will not mend `{}`. See from how many ranks on more of them no \
-                 longer pay:",
+                "Policies share the tests of `{SHARED}`, so another one will not make `{}` faster. See how many ranks pay:",
                 self.phase.answer
             );
             (Suggestion::of(run, digest, Ranks::UpAndBeyond), what)
@@ -223,7 +221,7 @@ fn on_several(run: &Run) -> String {
     let patches = run.record.partition.as_ref().map(|cut| cut.patches);
     let most = patches.unwrap_or(FEW);
     if most < 2 {
-        return "One rank shares with nobody, and a scene of one patch has none for others: cut it into more \
+        return "One rank shares with nobody, and a scene of one patch has no work for others: cut it into more \
                 (partition.patches)."
             .to_owned();
     }
@@ -345,7 +343,7 @@ fn main_cause(parts: &Parts) -> Option<Use> {
 /// The cause, as the end of a sentence.
 fn because(cause: Use) -> &'static str {
     match cause {
-        Use::Held => "while tasks waited at another rank that did not come",
+        Use::Held => "while tasks that did not come waited at another rank",
         Use::Running => "while the only work left was inside tasks that other ranks ran",
         Use::NoWork => "while there was no work anywhere",
         Use::Answer => "waiting for answers that were to bring tasks",
@@ -374,7 +372,7 @@ fn phase_of_history(run: &Run) -> Option<Finding> {
     Some(Finding {
         answer: format!("{most}, by time alone"),
         why: format!(
-            "The run did not live to write what ranks waited for. By history.csv, phases took of {}, by the slowest rank of each: {}.",
+            "The run ended before it wrote what ranks waited for. By history.csv, phases took these parts of {}, by the slowest rank of each: {}.",
             many(run.history.len() as u64, "step"),
             told.join(", ")
         ),
@@ -410,7 +408,7 @@ fn phase_of_record(run: &Run, digest: &Digest) -> Finding {
             None if digest.has_times => {
                 "The run is of an earlier version, which did not measure waits.".to_owned()
             }
-            None => "The run did not live to write what it measured.".to_owned(),
+            None => "The run ended before it wrote what it measured.".to_owned(),
         };
         return Finding {
             answer: match digest.efficiency {
@@ -428,7 +426,7 @@ fn phase_of_record(run: &Run, digest: &Digest) -> Finding {
         phase.name
     );
     if phase.name == SHARED {
-        why += " (What ranks wait for in other phases only a trace knows.)";
+        why += " (Only a trace shows what ranks wait for in other phases.)";
     }
     if let Some(tasks) = tasks.filter(|_| phase.name == SHARED) {
         let _ = write!(
@@ -529,7 +527,7 @@ fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
                 let fine = match (kept, phase.at_fault) {
                     (false, _) => "They were shared out.",
                     (true, false) => "Nobody waits for that.",
-                    (true, true) => "What ranks wait for is not that.",
+                    (true, true) => "Ranks do not wait for that.",
                 };
                 return Finding {
                     answer: "none".to_owned(),
@@ -568,12 +566,14 @@ fn no_owner(ranks: usize, ranked: &[(usize, f64)], most: &[String]) -> String {
         _ if most.is_empty() => {
             "No rank and no patch has much more than its share of the tests.".to_owned()
         }
-        _ if ranks < 2 => format!("One rank owns all patches. The most tests are of {told}."),
+        _ if ranks < 2 => format!("One rank owns all patches. Most tests belong to {told}."),
         Some(&(patch, share)) if share > LARGE => format!(
-            "No rank owns much more than its share of the tests, though patch {patch} alone has {}: the most are of {told}.",
+            "No rank owns much more than its share of the tests, though patch {patch} alone has {}: most tests belong to {told}.",
             percent(share)
         ),
-        _ => format!("No rank owns much more than its share of the tests. The most are of {told}."),
+        _ => format!(
+            "No rank owns much more than its share of the tests. Most tests belong to {told}."
+        ),
     }
 }
 
@@ -592,14 +592,13 @@ fn patch_of_record(run: &Run) -> Finding {
         Some((rank, most)) if most.tests > 0 => {
             let all = total(run.record.ranks.iter().map(|r| r.tests));
             format!(
-                "Only a trace knows whose patches the tests are of. Rank {rank}, owner of patches {} to {}, made the \
-                 most of them, {}.",
+                "Only a trace shows to which patches the tests belong. Rank {rank}, which owns patches {} to {}, made the most tests, {}.",
                 most.first_patch,
                 most.end_patch.saturating_sub(1),
                 percent(most.tests as f64 / all as f64)
             )
         }
-        _ => "Only a trace knows whose patches the tests are of.".to_owned(),
+        _ => "Only a trace shows to which patches the tests belong.".to_owned(),
     };
     Finding {
         answer: "not known without a trace".to_owned(),
@@ -650,7 +649,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
     if digest.counts.requests > 0 {
         let _ = write!(
             why,
-            " Of {} requests {} were refused.",
+            " {} requests were sent, and {} were refused.",
             count(digest.counts.requests),
             percent(digest.counts.refused as f64 / digest.counts.requests as f64)
         );
@@ -662,7 +661,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
     if at_fault && let Some(quicker) = traced.at_best() {
         let _ = write!(
             why,
-            " Were tasks spread evenly and at once, steps would take {} of the time.",
+            " If tasks were spread evenly and at once, steps would take {} of the time.",
             percent(quicker)
         );
     }
@@ -672,7 +671,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
     {
         let _ = write!(
             why,
-            " What the trace of step {step}, with the longest collision phase, suggests: {advice}."
+            " The trace of step {step}, which has the longest collision phase, suggests: {advice}."
         );
     }
     Finding {
@@ -728,7 +727,7 @@ fn policy_of_record(digest: &Digest, name: &str) -> Finding {
     if !digest.has_times {
         return Finding {
             answer: name.to_owned(),
-            why: "The run did not live to write who asked whom for tasks.".to_owned(),
+            why: "The run ended before it wrote which ranks asked which for tasks.".to_owned(),
             at_fault: false,
             unknown: true,
         };
@@ -737,7 +736,7 @@ fn policy_of_record(digest: &Digest, name: &str) -> Finding {
         false => "It lets no rank ask another for tasks.".to_owned(),
         true if counts.requests == 0 => "No rank asked another for tasks.".to_owned(),
         true => format!(
-            "Of {} requests {} were refused.",
+            "{} requests were sent, and {} were refused.",
             count(counts.requests),
             percent(counts.refused as f64 / counts.requests as f64)
         ),

@@ -157,8 +157,7 @@ impl Run {
                     "it has left no checkpoint to go on from"
                 };
                 self.notes.push(format!(
-                    "The run was killed or still goes on: run.json has no exit code. What is known is its history of \
-                     {steps} steps; {resume}."
+                    "The run was killed or still goes on: run.json has no exit code. Only its history of {steps} steps is known; {resume}."
                 ));
             }
             _ => {}
@@ -187,7 +186,7 @@ impl Run {
             return;
         };
         self.notes.push(format!(
-            "history.csv {lacks}: it was cut off or damaged. What is told step by step is of the others."
+            "history.csv {lacks}: it was cut off or damaged. Results step by step leave the missing steps out."
         ));
     }
 
@@ -201,8 +200,7 @@ impl Run {
             && busy > u64::from(cores)
         {
             self.notes.push(format!(
-                "{busy} workers shared {cores} cores: what ranks waited for each other is of that too. `--comm virtual` \
-                 shows what so many ranks would do."
+                "{busy} workers shared {cores} cores, so ranks waited for cores too. `--comm virtual` shows how these ranks would do with a core each."
             ));
         }
     }
@@ -271,7 +269,7 @@ impl Run {
             let first = scopes.map(|(step, _)| *step).min().unwrap_or(1);
             self.incomplete = true;
             self.notes.push(format!(
-                "{lost}: no step is whole on all ranks, and figures that come of the trace are marked as incomplete. Trace one \
+                "{lost}: no step is whole on all ranks, and figures from the trace are marked as incomplete. Trace one \
                  step, as in `--trace={first}`; if that is too much, fewer ranks, each of which has more room then."
             ));
             return;
@@ -284,8 +282,7 @@ impl Run {
         // No two runs have as many events.
         let fits = (9 * (last - first + 1) / 10).max(1);
         self.notes.push(format!(
-            "{lost}. Steps {first} to {last} are whole on all ranks: what is told of the trace is of these, and what came later is \
-             left out. `--trace={first}..{}` traces no more than finds room.",
+            "{lost}. Steps {first} to {last} are whole on all ranks: figures from the trace cover these steps, and later ones are left out. `--trace={first}..{}` traces only as much as finds room.",
             first + fits - 1
         ));
     }

@@ -55,19 +55,18 @@ impl Suggestion {
         match &ran {
             None => notes.push("run.json does not say which policy ran.".to_owned()),
             Some(ran) if !ran.is_whole => notes.push(format!(
-                "Studies call what ran `{}`: its `low_water` or `steal_timeout` is another, which run.json does not hold.",
+                "Studies call the policy that ran `{}`: its `low_water` or `steal_timeout` differs, and run.json does not hold these.",
                 ran.name
             )),
             Some(ran) if ran.is_mixture() => notes.push(format!(
-                "Studies call what ran, which has no name of its own, `{}`.",
+                "Studies call the policy that ran `{}`, for it has no name of its own.",
                 ran.name
             )),
             Some(_) => {}
         }
         let network = network(run).unwrap_or_else(|| {
             notes.push(format!(
-                "Studies model the network between ranks, and the run does not say what it was: `{QUICKEST}` stands for it; name the \
-                 one that is nearest, or measure on this machine with `--real` in its place."
+                "Studies model the network between ranks, and the run does not name it: `{QUICKEST}` stands for it. Name the nearest one instead, or measure on this machine with `--real`."
             ));
             QUICKEST
         });
@@ -217,11 +216,11 @@ pub(crate) fn scene(run: &Run) -> (String, &'static str) {
         Some(path) if is_whole(path) => (shell_path(Path::new(path)), ""),
         Some(_) => (
             UNKNOWN.to_owned(),
-            ", whose path is no text in UTF-8, so that run.json does not hold all of it: put it in the place of `SCENE`",
+            ", for its path is no text in UTF-8, and run.json does not hold all of it: put the path in the place of `SCENE`",
         ),
         None => (
             UNKNOWN.to_owned(),
-            ", whose path run.json does not hold: put it in the place of `SCENE`",
+            ", for run.json does not hold its path: put the path in the place of `SCENE`",
         ),
     }
 }

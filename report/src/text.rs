@@ -135,7 +135,7 @@ fn causes(traced: &Traced) -> String {
 pub(crate) fn balance(digest: &Digest) -> String {
     let c = &digest.counts;
     if !digest.has_times {
-        return "Balance: the run did not live to count its tests.".to_owned();
+        return "Balance: the run ended before it counted its tests.".to_owned();
     }
     let mut text = format!(
         "Balance: {} made {} and {} of them, {} tests; a task made {} on average.",

@@ -39,7 +39,7 @@ pub fn read_trace_file(bytes: &[u8]) -> Result<(String, Timeline), String> {
     if !bytes.starts_with(MAGIC) {
         return Err("it does not begin with `weft-trace 2`".to_owned());
     }
-    let damaged = "it was damaged, or came to an end too early: its checksum is another";
+    let damaged = "it was damaged, or ended too early: its checksum differs";
     let (text, check) = bytes.split_last_chunk::<CHECK>().ok_or(damaged)?;
     if Sha256::digest(text)[..CHECK] != check[..] {
         return Err(damaged.to_owned());

@@ -168,7 +168,7 @@ fn what_lies_between_steps_is_named_and_explained() {
     for words in [
         "92 % of the loop",
         "pictures 60 % and frames 20 %",
-        "Of steps alone it is `collide`",
+        "In the steps alone it is `collide`",
     ] {
         assert!(
             findings.phase.why.contains(words),
@@ -436,10 +436,7 @@ fn patches_are_named_only_where_something_is_wrong_with_them() {
         "{waits:?}"
     );
     assert!(
-        waits
-            .patch
-            .why
-            .ends_with("What ranks wait for is not that."),
+        waits.patch.why.ends_with("Ranks do not wait for that."),
         "{waits:?}"
     );
     let fine = steps(1_000, 0);
@@ -505,10 +502,7 @@ fn patches_are_named_where_ranks_wait_for_their_tests_more_than_for_anything_els
         ("collide", "none")
     );
     assert!(
-        other
-            .patch
-            .why
-            .ends_with("What ranks wait for is not that."),
+        other.patch.why.ends_with("Ranks do not wait for that."),
         "{other:?}"
     );
 }
@@ -538,7 +532,7 @@ fn large_shares_are_told_as_such() {
     assert_eq!(one.answer, "none");
     assert!(
         one.why
-            .starts_with("One rank owns all patches. The most tests are of patch 0 74 %"),
+            .starts_with("One rank owns all patches. Most tests belong to patch 0 74 %"),
         "{one:?}"
     );
     let uneven = of(2, [30, 70]);
@@ -650,7 +644,10 @@ fn a_study_of_ranks_goes_beyond_those_of_the_run() {
         );
         // Policies share tests, of which this phase has none.
         let next = said(&findings);
-        assert!(next.contains("another one will not mend `solve`"), "{next}");
+        assert!(
+            next.contains("another one will not make `solve` faster"),
+            "{next}"
+        );
     }
 }
 

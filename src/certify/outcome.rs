@@ -85,8 +85,7 @@ impl Outcome {
         }
         if verdict.grown > 0 {
             reasons.push(format!(
-                "the list of cloth that started through cloth has {} entries for nothing: it grew, or \
-                 began with what does not cross",
+                "the list of cloth that started through cloth has {} wrong entries: the list grew, or had cloth that did not cross",
                 verdict.grown
             ));
         }

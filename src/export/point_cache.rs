@@ -81,8 +81,7 @@ pub(super) fn write_pc2(job: &Job<'_>) -> Result<Vec<String>, OutputError> {
     }
     if late > 1e-6 * spacing {
         notes.push(format!(
-            "pc2: samples are {spacing} s apart, and frames are where steps end, up to {late:.3e} s later; take a time.step that \
-             output.interval is a multiple of"
+            "pc2: samples are {spacing} s apart, and frames are written where steps end, up to {late:.3e} s later; take a time.step that divides output.interval"
         ));
     }
     for cloth in run.cloths() {

@@ -307,7 +307,9 @@ impl Reader<'_> {
     ) -> Result<(), Problem> {
         self.visited += 1;
         if depth > DEEPEST || self.visited > document.nodes().len() {
-            return Err(Problem::new("its nodes are below themselves, or too deep"));
+            return Err(Problem::new(
+                "its nodes contain themselves, or are nested too deep",
+            ));
         }
         let own = node.transform().matrix();
         let own = DMat4::from_cols_array_2d(&own.map(|column| column.map(f64::from)));

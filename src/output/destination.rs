@@ -163,7 +163,7 @@ impl Destination {
         let mut run = place.begin(files)?;
         if adopted {
             run.notice(format!(
-                "{} had no list of its files ({}), as runs of an earlier weft: those with names that a run gives are listed now",
+                "{} had no list of its files ({}), as runs of an earlier weft have none: files with names that a run gives are listed now",
                 path.shown(),
                 Manifest::FILE
             ));

@@ -30,7 +30,7 @@ pub enum OutputError {
             "go on with --resume, choose another --out, or replace it with --overwrite"
         } else {
             "go on with --resume, or choose another --out; there is no list of its files (run.files), for an earlier \
-             weft wrote it, so --overwrite cannot tell them from yours: to replace it, remove the directory first"
+             weft wrote it, so --overwrite cannot distinguish them from yours: to replace it, remove the directory first"
         }
     )]
     Occupied {
@@ -45,8 +45,7 @@ pub enum OutputError {
     },
     /// The run in the output directory is to be replaced, and keeps no list of its files.
     #[error(
-        "{} holds a run without a list of its files (run.files), for an earlier weft wrote it: --overwrite cannot tell \
-         them from yours; remove the directory, or choose another --out",
+        "{} holds a run without a list of its files (run.files), for an earlier weft wrote it: --overwrite cannot distinguish them from yours; remove the directory, or choose another --out",
         path.shown()
     )]
     NoList {

@@ -340,7 +340,7 @@ impl std::fmt::Display for FrameAudit {
             return match self.bodies {
                 None => write!(
                     f,
-                    "Audit: no crossing of cloth with cloth in any of {} frames; what its bodies are, the run does not say",
+                    "Audit: no crossing of cloth with cloth in any of {} frames; the run does not say which bodies it has",
                     self.frames
                 ),
                 Some(0) => write!(f, "Audit: no crossing in any of {} frames", self.frames),

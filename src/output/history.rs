@@ -425,7 +425,7 @@ impl Kept {
         };
         let Some(new) = HistoryRow::COLUMNS.strip_prefix(&columns[..]) else {
             return Err(
-                "its columns are not those of this version; put its first line right, or move it away to go on without it"
+                "its columns are not those of this version; restore its first line, or move the file away to go on without it"
                     .to_owned(),
             );
         };
@@ -461,7 +461,7 @@ impl Kept {
         }
         let as_before = join("", &format!("{}\n", columns.join(",")));
         if mark.is_some_and(|mark| mark.part(as_before.as_bytes()).is_some()) {
-            let what = "history.csv had lines that are not the run's, and was put right";
+            let what = "history.csv had lines that do not belong to the run; they were removed";
             kept.notices.push(what.to_owned());
             return Ok(kept);
         }

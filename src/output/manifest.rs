@@ -75,8 +75,7 @@ impl Listed {
                 }
                 _ => {
                     return Err(malformed(format!(
-                        "line {} is `{}`, which names no file that a run writes; see who has changed this list: \
-                         without it --resume goes on, but --overwrite cannot tell the run's files from others",
+                        "line {} is `{}`, which names no file that a run writes; find out who has changed this list; without it --resume goes on, but --overwrite cannot distinguish the run's files from others",
                         number + 1,
                         line.escape_debug()
                     )));

@@ -281,7 +281,7 @@ pub(super) fn changed(header: &Header, world: &World) -> Option<String> {
     };
     (now != before).then(|| {
         format!(
-            "from step {} on the run had {} where it had {} before: no run of this scene alone ends so",
+            "from step {} on the run had {} where it had {} before: a run with only one of the two does not end in this state",
             header.step,
             but(&now, &before),
             but(&before, &now)

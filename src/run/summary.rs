@@ -231,12 +231,12 @@ fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<Rank
 fn untraced(trace: &TraceSummary) -> Option<String> {
     let Some((first, last)) = trace.steps else {
         return Some(
-            "no step was traced: the run took none of those that --trace asks for".to_owned(),
+            "no step was traced: the run took none of the steps that --trace asks for".to_owned(),
         );
     };
     (trace.dropped > 0).then(|| {
         let lost = format!(
-            "{} events of the trace found no room, those of steps {first} to {last} that came last",
+            "{} events of the trace found no room: the last ones of steps {first} to {last}",
             trace.dropped
         );
         match trace.whole {
@@ -244,7 +244,7 @@ fn untraced(trace: &TraceSummary) -> Option<String> {
                 // No two runs have as many events.
                 let fits = (9 * (to - from + 1) / 10).max(1);
                 format!(
-                    "{lost}; steps {from} to {to} are whole: trace no more than finds room, as in --trace={from}..{}",
+                    "{lost}; steps {from} to {to} are whole: trace only as many steps as find room, as in --trace={from}..{}",
                     from + fits - 1
                 )
             }

@@ -215,7 +215,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
             get: |cloth| Some(cloth.translation),
             set: |cloth, translation| cloth.translation = translation,
         },
-        "By how much it is moved, after its rotation about the origin.",
+        "The vector by which it is moved, after its rotation about the origin.",
     )
     .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
@@ -234,7 +234,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
             get: |cloth| Some(cloth.pressure),
             set: |cloth, pressure| cloth.pressure = pressure,
         },
-        "By how much the pressure inside a closed mesh exceeds that outside; its triangles must face \
+        "The pressure inside a closed mesh beyond that outside; its triangles must face \
          outwards.",
     )
     .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
@@ -289,7 +289,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
             // It has a header of its own.
             write: |_: &ClothKeys| None,
         },
-        "What it is made of.",
+        "The material of the cloth.",
     )
     .required(
         "material = { density = \"0.15 kg/m2\", stretch = \"1000 N/m\", bending = \"1e-5 N m\" }",

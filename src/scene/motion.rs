@@ -332,7 +332,7 @@ pub(super) fn motion(table: &Table<'_>, middle: DVec3, step: f64) -> Motion {
         } else if apart > SAME || alike < 1.0 - SAME {
             table.note(
                 "repeat",
-                "the last keyframe is not where the first is, and motions do not jump; add one that is",
+                "the last keyframe is not at the place of the first, and motions do not jump; add a keyframe at that place",
             );
         }
     }

@@ -421,7 +421,7 @@ fn motions_that_cannot_be_are_refused() {
         (
             body("motion = { repeat = true, keyframes = [{ time = 0 }, { time = 1, translation = [0, 0, 1] }] }"),
             format!(
-                "{at}.repeat: the last keyframe is not where the first is, and motions do not jump; add one that is"
+                "{at}.repeat: the last keyframe is not at the place of the first, and motions do not jump; add a keyframe at that place"
             ),
         ),
         (

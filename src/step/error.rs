@@ -149,7 +149,7 @@ pub enum StepError {
         gain: f64,
     },
     /// A state to go on from that is not of this scene.
-    #[error("the state to go on from is not of {vertices} vertices and the scene's bodies")]
+    #[error("the state to go on from does not have {vertices} vertices and the scene's bodies")]
     OtherState {
         /// Vertices of the scene.
         vertices: usize,
@@ -205,7 +205,7 @@ pub enum StepError {
     },
     /// A step failed although it had been halved.
     #[error(
-        "{source}; so after {halvings} halvings too, in parts of {length} s: a smaller time.shortest allows more"
+        "{source}; the same after {halvings} halvings, in parts of {length} s: a smaller time.shortest allows more"
     )]
     Halved {
         /// The error that remained.

@@ -189,7 +189,7 @@ fn one(
             number,
             "utilisation",
             "How many ranks are at work",
-            "Of all workers, over the same time as above.",
+            "Work and idle time of all workers, over the same time as above.",
         )?;
         writeln!(
             out,
@@ -234,7 +234,7 @@ fn one(
             number,
             "steps",
             "Time of each phase, step by step",
-            "Of the slowest rank. Click on a step that was traced to see it in the timeline.",
+            "The times are those of the slowest rank. Click on a step that was traced to see it in the timeline.",
         )?;
         writeln!(
             out,

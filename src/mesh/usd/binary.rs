@@ -64,7 +64,7 @@ impl<'a> File<'a> {
                 at,
             }),
             None => Err(Problem::new(format!(
-                "it refers to its byte {at}, and has {}",
+                "it refers to its byte {at}, and has only {} bytes",
                 self.bytes.len()
             ))),
         }
@@ -370,7 +370,7 @@ impl<'a> Crate<'a> {
         let word = self.tokens.get(index);
         word.ok_or_else(|| {
             Problem::new(format!(
-                "it names word {index}, there are {}",
+                "it names word {index}, and has only {} words",
                 self.tokens.len()
             ))
         })
@@ -381,7 +381,7 @@ impl<'a> Crate<'a> {
         let start = usize::try_from(list).ok();
         let Some(rest) = start.and_then(|start| self.fieldsets.get(start..)) else {
             return Err(Problem::new(format!(
-                "it names list {list} of fields, there is none"
+                "it names list {list} of fields, which does not exist"
             )));
         };
         let mut fields = Vec::new();
@@ -391,7 +391,7 @@ impl<'a> Crate<'a> {
             let known = usize::try_from(field).ok();
             let Some(&(name, value)) = known.and_then(|field| self.fields.get(field)) else {
                 return Err(Problem::new(format!(
-                    "it names field {field}, there is none"
+                    "it names field {field}, which does not exist"
                 )));
             };
             let name = usize::try_from(name).unwrap_or(usize::MAX);
@@ -638,7 +638,7 @@ impl<'a> Crate<'a> {
         let mut index = index as usize;
         if packed.kind() == STRING {
             let text = self.strings.get(index);
-            let none = || Problem::new(format!("it names text {index}, there is none"));
+            let none = || Problem::new(format!("it names text {index}, which does not exist"));
             index = *text.ok_or_else(none)? as usize;
         }
         self.word(index).cloned()

@@ -275,7 +275,7 @@ fn transform(prim: &Prim) -> Result<(DMat4, bool), Problem> {
         };
         let own = operation(name, numbers).ok_or_else(|| {
             Problem::new(format!(
-                "its transform `{}` is not there, or none that is known",
+                "its transform `{}` is missing, or of an unknown kind",
                 short(name.as_bytes())
             ))
         })?;

@@ -275,7 +275,7 @@ fn what_is_wrong_is_told_with_the_mesh_or_the_line() {
     for (key, why) in [
         (
             "\"xformOp:turn\"",
-            "`xformOp:turn` is not there, or none that is known",
+            "`xformOp:turn` is missing, or of an unknown kind",
         ),
         ("\"xformOp:scale\"", "`xformOp:scale` is not there"),
         ("\"!invert!xformOp:scale:flat\"", "cannot be inverted"),

@@ -122,7 +122,7 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.squeezed),
                 set: |contact, squeezed| contact.squeezed = squeezed,
             },
-            "What becomes of cloth that bodies leave no room. `\"give\"`: the body of the higher \
+            "The treatment of cloth to which bodies leave no room. `\"give\"`: the body of the higher \
              number lets it through, and it is led out when there is room. `\"stop\"`: the run \
              stops with exit code 4.",
         )
@@ -168,7 +168,7 @@ impl Section for ContactParameters {
                 set: |contact, stiffness| contact.repulsion = stiffness,
             },
             "The stiffness of the springs by which pairs of features of cloth that are nearer than their thickness \
-             move apart, at most by a tenth of what they lack in a substep.",
+             move apart, at most by a tenth of the missing distance in a substep.",
         )
         .idle(without_history),
         Key::new(
@@ -178,9 +178,7 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.sides),
                 set: |contact, sides| contact.sides = sides,
             },
-            "How a pair of features knows within a step that it has crossed, and attracts instead of pushing. \
-             `\"parity\"`: what looks so has, if straight ways from where the step began cross an odd number of \
-             times. `\"paper\"`: what looks so has. `\"none\"`: it does not know.",
+            "How a pair of features knows within a step that it has crossed, and attracts instead of pushing. `\"parity\"`: a pair that looks crossed is so if straight ways from where the step began cross an odd number of times. `\"paper\"`: a pair that looks crossed is so. `\"none\"`: it does not know.",
         )
         .idle(without_history),
     ];

@@ -196,7 +196,7 @@ impl Apart {
     fn cause(&self, limit: f64) -> Cause {
         let [a, b] = self.pins;
         let told = format!(
-            "pins {a} and {b} of the cloth are {:.3} m apart there, where at rest there are {:.3} m of it between them: bring them no farther apart \
+            "pins {a} and {b} of the cloth are {:.3} m apart there, and only {:.3} m of cloth lie between them at rest: bring them no farther apart \
              than it reaches, or raise material.strain_limit",
             self.now,
             self.now / self.stretch(),

@@ -251,7 +251,7 @@ impl Header {
         // It becomes part of names of files.
         let suits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         if self.scene.len() > LONGEST_NAME || !self.scene.bytes().all(suits) {
-            return Err("the name of its scene is none that a scene can have".to_owned());
+            return Err("its scene has a name that no scene can have".to_owned());
         }
         let patches = self.patches.len();
         if !patches.is_power_of_two() {
