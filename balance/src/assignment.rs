@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_more_before_has_fewer_tests() {
+    fn a_rank_with_more_work_before_gets_fewer_tests() {
         let costs: Vec<TestCost> = (0..64)
             .map(|patch| TestCost {
                 patch,

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_longer_has_what_costs_more() {
+    fn a_rank_that_takes_longer_is_taken_to_have_costlier_tests() {
         // The second rank takes twice as long for the same work; the third was stopped for a while.
         let takes = |patch| [1, 2, 1_000][patch as usize / 4];
         let cost_reports = reported(&[0..4, 4..8, 8..12, 12..16, 16..20], |patch| {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_test_costs_is_found_out_by_having_it_on_several_ranks() {
+    fn the_cost_of_a_test_is_found_by_moving_it_between_ranks() {
         // One test in eight takes three times as long.
         let takes = |patch: u32| if patch.is_multiple_of(8) { 3 } else { 1 };
         let nodes = [0; 32];
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn who_made_no_tests_says_nothing_of_how_fast_ranks_are() {
+    fn a_rank_without_tests_does_not_change_the_estimates_of_speed() {
         let idle = |busy| {
             let mut cost_report = CostReport::default();
             cost_report.add(Vec::new(), busy, 0);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_more_contacts_has_fewer_tests() {
+    fn a_rank_with_more_contacts_gets_fewer_tests() {
         let shares: Vec<Range<u32>> = (0..4).map(|rank| 16 * rank..16 * rank + 16).collect();
         let mut cost_reports = reported(&shares, |_| 2);
         // Sorting takes as long as a quarter of the third rank's tests, in each step: half of that

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_patch_costs_that_is_touched_it_costs_once() {
+    fn a_touched_patch_costs_its_price_once() {
         let reads = four_pieces(100);
         let prices = Prices {
             touched: 1.0,
@@ -335,7 +335,7 @@ mod tests {
 
     /// A piece that was prepared early costs nothing again.
     #[test]
-    fn what_was_made_early_is_there() {
+    fn pieces_made_early_need_not_be_made_again() {
         let all = [10, 20, 30].map(four_pieces);
         let prices = Prices {
             way: 100.0,

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ready_costs_nothing_again() {
+    fn pieces_that_are_ready_cost_nothing_again() {
         let costs = Prepared::costs(1_000);
         let made = |tests: &[bool]| {
             let add = |(had, sum): (usize, u64), &whole: &bool| {

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_or_hides_is_an_escape_and_what_is_read_stays() {
+    fn unsafe_characters_become_escapes_and_readable_ones_stay() {
         for (text, shown) in [
             ("a b~", "a b~"),
             ("größe µm — 布 مرحبا", "größe µm — 布 مرحبا"),
@@ -209,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_shown_is_seen(text in any::<String>()) {
+        fn no_shown_text_has_invisible_characters(text in any::<String>()) {
             let shown = text.shown().to_string();
             prop_assert!(shown.chars().all(|c| !c.is_control()));
             prop_assert_eq!(shown.shown().to_string(), shown);

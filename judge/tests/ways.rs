@@ -134,7 +134,7 @@ fn edges_that_pass_twice_within_a_way_are_found_twice() {
 }
 
 #[test]
-fn what_stays_in_one_plane_is_decided() {
+fn features_that_stay_in_one_plane_are_decided() {
     // A vertex slides in the plane of the face, over it and beside it.
     let slide = |y: f64| vertex([-1.0, y, 0.0], [2.0, y, 0.0]);
     assert!(told(&slide(0.5)).1 > 0);

@@ -173,7 +173,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
         #[test]
-        fn what_one_sends_is_what_the_other_awaits(
+        fn each_rank_sends_the_vertices_that_the_other_awaits(
             pairs in prop::collection::vec((0_u32..60, 0_u32..60), 0..200),
             ranks in 1_usize..9,
         ) {

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_graph_gives_the_same_tree_also_on_many_threads_at_once() {
+    fn equal_graphs_give_equal_trees_also_on_many_threads_at_once() {
         let graph = sheet(40);
         let build = || PatchTree::build(&graph, &PatchOptions::default()).unwrap();
         let tree = build();

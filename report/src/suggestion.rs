@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ran_has_its_name_or_the_nearest_with_what_is_otherwise() {
+    fn a_policy_has_its_name_or_the_nearest_name_with_the_differences() {
         let name = |policy: Policy| {
             let ran = Ran::of(&Sharing::from(&policy));
             (ran.name, ran.is_whole)

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn a_trace_file_reads_back_as_it_was_written() {
         let (bytes, timeline) = file();
         assert_eq!(read_trace_file(&bytes), Ok(("00ff".to_owned(), timeline)));
     }

@@ -224,7 +224,7 @@ fn idle_time_is_one_number() {
 }
 
 #[test]
-fn what_is_no_run_is_refused_with_what_to_do() {
+fn directories_that_are_no_run_are_refused_with_advice() {
     let root = tempfile::tempdir().unwrap();
     assert!(error(&root).contains("weft run --out"));
     fs::write(root.path().join("study.json"), "{}").unwrap();

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_what_is_read_to_the_last_byte() {
+    fn a_value_that_was_sent_is_read_back_to_the_last_byte() {
         const LIMIT: usize = 1000;
         // A length of eight bytes stands before each.
         let bytes = |length: usize| Bytes::from(vec![7; length - 8]);

@@ -144,7 +144,7 @@ Efficiency: load balance 0.75, communication 0.80, parallel 0.60 (POP, steps of 
     }
 
     #[test]
-    fn efficiencies_multiply() {
+    fn parallel_efficiency_is_the_product_of_the_others() {
         let e = table().efficiency().unwrap();
         assert!((e.load_balance * e.communication - e.parallel).abs() < 1e-15);
         assert_eq!(

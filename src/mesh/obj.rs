@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_to_the_same_bits() {
+    fn a_written_mesh_reads_back_to_the_same_bits() {
         let meshes = [
             grid(
                 [1.0, 0.7],

@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn polygons_are_cut() {
+    fn polygons_of_a_ply_file_are_cut_into_triangles() {
         let text = header("ascii", "4", "1") + "0 0 0 1\n1 0 0 1\n1 1 0 1\n0 1 0 1\n4 0 1 2 3\n";
         assert_eq!(read(text.as_bytes()).unwrap().triangles.len(), 2);
     }
@@ -688,7 +688,7 @@ mod tests {
     /// A quad with all kinds of things around it that are not asked for, in both orders of vertices
     /// and faces.
     #[test]
-    fn what_is_neither_vertex_nor_face_is_walked_over() {
+    fn elements_other_than_vertices_and_faces_are_skipped() {
         let vertices = "element vertex 4\nproperty list uchar double extra\nproperty double x\n\
                         property int y\nproperty float z\n";
         let faces = "element face 1\nproperty float quality\nproperty list char int vertex_indices\n\

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_polygon_is_refused() {
+    fn outlines_that_are_no_polygon_are_refused() {
         assert_eq!(
             cut(&points(&[[0.0, 0.0], [1.0, 0.0]])).unwrap_err(),
             "a face with 2 corners"

@@ -672,7 +672,7 @@ mod tests {
         /// Neither a flipped bit, nor a lost end, nor more of it, nor rubbish is taken for a
         /// checkpoint.
         #[test]
-        fn damage_is_noticed(
+        fn damage_of_a_checkpoint_is_noticed(
             at in 0usize..600,
             bit in 0u8..8,
             cut in 0usize..600,
@@ -696,7 +696,7 @@ mod tests {
         }
 
         #[test]
-        fn rubbish_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), ours in 0usize..3) {
+        fn files_that_are_no_checkpoint_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), ours in 0usize..3) {
             let (_root, run) = run();
             let path = run.file("state.000001.ckpt");
             let prefix = [&b""[..], b"WEFTCKPT\x05\0\0\0", b"WEFTCKPT\x06\0\0\0"][ours];

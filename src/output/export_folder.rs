@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_is_there_is_replaced_unless_that_is_asked_for() {
+    fn existing_files_are_replaced_only_on_request() {
         let root = tempfile::tempdir().unwrap();
         let place = root.path().join("a/b");
         let folder = ExportFolder::new(&place, false);

@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn what_crosses_is_written_and_a_later_look_finds_the_same() {
+    fn crossings_are_recorded_and_a_later_audit_finds_the_same_ones() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         let mut x = cloth();

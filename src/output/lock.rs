@@ -172,7 +172,7 @@ mod tests {
 
     /// The file is as a killed process leaves it.
     #[test]
-    fn what_an_old_lock_file_says_does_not_block() {
+    fn the_text_of_an_old_lock_file_does_not_block() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join(Lock::FILE), "host n01\nprocess 1\n").unwrap();
         let lock = Lock::take(root.path()).unwrap();

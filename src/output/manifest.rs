@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_read_again_and_a_line_without_end_is_not() {
+    fn added_files_are_read_back_and_a_line_without_end_is_dropped() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(Listed::read(root.path()).unwrap(), None);
         let mut manifest = Manifest::start(root.path(), files(&["history.csv"])).unwrap();

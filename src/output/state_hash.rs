@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_counts() {
+    fn a_state_hash_changes_with_every_bit() {
         let reference = hash(1.0, 0.0);
         assert_ne!(reference, hash(f64::from_bits(1.0f64.to_bits() + 1), 0.0));
         assert_ne!(reference, hash(1.0, -0.0));

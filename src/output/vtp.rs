@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused_before_anything_is_written() {
+    fn arrays_that_do_not_fit_together_are_refused_before_anything_is_written() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         let refused = |data: PolyData<'_>, word: &str| {

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_reads_back_to_the_bit_and_a_part_of_it_is_refused() {
+    fn a_frame_reads_back_to_the_bit_and_a_part_of_it_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         let points = [

@@ -84,7 +84,7 @@ mod tests {
     /// that.
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_is_no_file_is_written_to_and_a_link_stays_one() {
+    fn pipes_and_devices_are_written_to_and_a_link_stays_one() {
         use std::os::fd::AsRawFd as _;
 
         let root = tempfile::tempdir().unwrap();

@@ -646,7 +646,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn renumbering_keeps_physics() {
+    fn renumbering_vertices_changes_no_force() {
         let mesh = grid(5, 1.0);
         let model = model_of(&mesh);
         let n = mesh.positions.len() as u32;

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_collapsed_does_nothing() {
+    fn a_collapsed_shell_exerts_no_force() {
         let (of, compliance) = unfolded([true; 3]);
         let shell = of.shell([0, 1, 2, 3, 4, 5], &compliance).at_rest(flat());
         assert_eq!(shell.state([DVec3::ONE; 6]).moments, [0.0; 3]);

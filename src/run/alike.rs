@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_with_the_ranks_that_have_it() {
+    fn differences_are_named_with_the_ranks_that_have_them() {
         let list = |count| vec![Given::flag("--audit", true), steps(count)];
         assert_eq!(
             found(&[list(Some(40)), list(Some(30)), list(Some(30))]).unwrap(),

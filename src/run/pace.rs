@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_early_gets_a_checkpoint_and_who_is_done_has_not_stopped() {
+    fn a_run_that_stops_early_gets_a_checkpoint_and_a_finished_one_has_not_stopped() {
         let (mut pace, now) = pace(false, Some(10));
         let frame = Decision {
             frame: true,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn who_decides_before_a_step_leaves_time_for_it() {
+    fn a_decision_before_a_step_leaves_time_for_the_step() {
         let (mut pace, now) = pace(false, Some(10));
         let goes_on = Decision::default();
         assert_eq!(pace.decide(now + 3 * SECOND, 1, end(false, false)), goes_on);

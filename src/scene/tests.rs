@@ -1003,7 +1003,7 @@ fn a_policy_that_is_named_outside_a_scene_is_that_policy() {
 }
 
 #[test]
-fn what_a_trajectory_depends_on_names_nothing_else() {
+fn the_echo_of_the_trajectory_names_only_keys_that_change_it() {
     let scene = Scene::parse(FULL, None, &[]).unwrap();
     let overrides = set(&[
         ("title", "another one"),

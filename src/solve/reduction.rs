@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_travels_with_sums_is_the_same_on_any_number_of_ranks() {
+    fn data_sent_with_sums_are_the_same_on_any_number_of_ranks() {
         let sheet = Sheet::new(30, 16);
         let numbers: Vec<f64> = (1..=16).map(|i| 1.0 / f64::from(3 * i)).collect();
         for short in [false, true] {

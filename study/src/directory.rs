@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_study_is_left_alone() {
+    fn a_directory_that_is_no_study_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in [("study.csv", "mine"), ("run.json", "{}"), (OF, "mine")] {
             let out = folder.path().join(name.replace('.', "-"));

@@ -390,7 +390,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_is_what_was_recorded(
+        fn tests_taken_from_a_tree_are_those_recorded(
             choices in prop::collection::vec(any::<u8>(), 0..400), near in 0_u32..4, roots in 0_u32..5,
         ) {
             let visits = grown(&choices, near, roots);

@@ -336,7 +336,7 @@ impl Source for TimesOnly {
 }
 
 #[test]
-fn what_is_not_known_is_no_number() {
+fn unknown_values_are_no_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let source = TimesOnly(Replayed::open(&recorded(folder.path())).unwrap());
     let out = folder.path().join("out");

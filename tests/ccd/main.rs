@@ -355,7 +355,7 @@ fn numbers_at_the_ends_of_their_range_are_answered() {
 }
 
 #[test]
-fn what_touches_at_the_start_is_a_hit_at_time_zero() {
+fn features_that_touch_at_the_start_are_a_hit_at_time_zero() {
     let origin = Motion::still(DVec3::ZERO);
     let x = [origin; 4];
     for kind in [Kind::VertexFace, Kind::EdgeEdge] {
@@ -380,7 +380,7 @@ fn what_touches_at_the_start_is_a_hit_at_time_zero() {
 }
 
 #[test]
-fn what_is_not_finite_is_an_error() {
+fn positions_that_are_not_finite_are_an_error() {
     let mut random = Random(8);
     let x = made(&mut random, Kind::VertexFace, Sort::Random);
     for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {

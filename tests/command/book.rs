@@ -47,7 +47,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn what_the_paper_map_names_is_there() {
+fn files_and_tests_named_by_the_paper_map_exist() {
     let page = fs::read_to_string(root().join("docs/src/paper-map.md")).unwrap();
     let sources = sources();
     let rows: Vec<Vec<&str>> = page

@@ -510,7 +510,7 @@ fn a_build_without_mpi_refuses_its_launchers_and_says_how_to_rebuild() {
 }
 
 #[test]
-fn of_several_processes_one_speaks() {
+fn only_one_of_several_processes_prints() {
     let place = Place::new();
     for (rank, speaks) in [("0", true), ("3", false)] {
         let output = place

@@ -338,7 +338,7 @@ fn a_second_run_is_refused_while_the_first_goes_on_and_not_when_it_was_killed() 
 
 /// Whichever is first, it ends with all that it promises, and the other is refused.
 #[test]
-fn of_two_runs_at_once_one_is_refused() {
+fn one_of_two_runs_at_once_in_a_directory_is_refused() {
     let place = Place::new();
     for repeat in 0..20 {
         let arguments = format!("{RUN} out{repeat} --steps 8");

@@ -299,7 +299,7 @@ fn a_run_is_told_line_by_line_as_json() {
 }
 
 #[test]
-fn what_goes_wrong_in_a_run_is_told_as_json() {
+fn errors_of_a_run_are_reported_as_json() {
     let place = Place::new();
     let (code, out, error) = refused(&place, "run small.toml --json --out o --set time.stepp=1");
     assert_eq!((code, out, &error["error"]["code"]), (3, None, &3.into()));

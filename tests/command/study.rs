@@ -120,7 +120,7 @@ fn a_record_without_all_of_its_steps_is_told_of() {
 }
 
 #[test]
-fn what_cannot_be_studied_is_refused() {
+fn inputs_that_cannot_be_studied_are_refused() {
     let place = Place::new();
     for (command, code, words) in [
         (

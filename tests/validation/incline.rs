@@ -201,7 +201,7 @@ fn euler_is_of_first_order() {
 /// A sheet comes down on the plane at an angle and touches it within a step: it slides freely until
 /// then, and friction of the whole impact acts after.
 #[test]
-fn what_arrives_within_a_step_slides_freely_until_it_touches() {
+fn cloth_that_arrives_within_a_step_slides_freely_until_it_touches() {
     let text = |step: f64, height: f64| {
         format!(
             "gravity = [0, 0, -{GRAVITY:?}]

@@ -291,7 +291,7 @@ fn springs_that_no_prefactors_make_right_are_told() {
 /// Ten to one is not had where four and eight triangles meet in turn, with the weave along the
 /// rows: some direction is a quarter too soft, with a warning.
 #[test]
-fn what_no_elements_make_right_is_told() {
+fn a_mesh_on_which_no_elements_are_right_gives_a_warning() {
     let all = meshes(CELLS);
     let (_, mesh) = all
         .iter()

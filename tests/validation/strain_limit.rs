@@ -284,7 +284,7 @@ fn a_strip_hangs_as_ideal_locking_cloth() {
 }
 
 #[test]
-fn what_is_flung_apart_stops_at_its_limit_and_keeps_its_momentum() {
+fn a_strip_flung_apart_stops_at_its_limit_and_keeps_its_momentum() {
     for (method, _) in METHODS {
         let (strains, changed) = fling(method);
         let off = astray(&strains);

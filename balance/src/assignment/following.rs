@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stolen_counts_where_it_was_to_be_done() {
+    fn stolen_tests_count_for_the_rank_they_were_assigned_to() {
         let costs: Vec<TestCost> = (0..8)
             .map(|patch| TestCost {
                 patch,

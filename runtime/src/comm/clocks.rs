@@ -268,7 +268,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn offset_and_drift_are_found_again(
+        fn offset_and_drift_of_clocks_are_recovered(
             skews in prop::collection::vec((0..5_000_000_000_u64, -200..200_i64), 4),
             late in 0..60_u64,
         ) {

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_first_is_kept_and_the_rest_is_counted() {
+    fn a_track_keeps_the_first_events_and_counts_the_rest() {
         let mut all = timeline(100);
         for step in 0..9 {
             all.owe(2);

@@ -22,7 +22,7 @@ pub(crate) const CASES: [(&str, Case); 15] = [
     ("a_poll_takes_from_anyone_and_waiting_ends_by_itself", poll),
     ("collectives_agree_with_what_every_rank_gave", collectives),
     ("a_sparse_exchange_delivers_to_whom_it_was_sent", exchange),
-    ("what_was_sent_before_is_taken_by_sender", take_sent),
+    ("earlier_messages_are_taken_by_sender", take_sent),
     ("ranks_that_do_not_exist_are_refused", no_such_rank),
     ("an_abort_reaches_ranks_that_wait", abort),
     ("waiting_for_a_rank_that_has_left_is_an_error", left),

@@ -800,7 +800,7 @@ fn a_task_that_meddles_with_a_group_of_the_body_fails() {
 }
 
 #[test]
-fn those_that_return_beside_a_panic_keep_their_results() {
+fn ranks_that_return_beside_a_panic_keep_their_results() {
     let body = |comm: &mut dyn Comm| {
         assert!(comm.rank() != Rank(1), "the roof fell in");
         comm.rank().index()

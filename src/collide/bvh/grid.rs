@@ -542,7 +542,7 @@ mod tests {
         }
 
         #[test]
-        fn what_overlaps_exactly_overlaps_on_the_grid_however_it_is_asked(
+        fn volumes_that_overlap_exactly_overlap_on_the_grid_by_every_test(
             points in prop::collection::vec(point(1.0), 8),
         ) {
             let grid = Grid::over(Extent::of(&points));
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn off_the_grid_nothing_is_lost() {
+    fn volumes_far_from_the_grid_lose_no_overlap() {
         let grid = Grid::over(Extent::of(&[DVec3::ZERO, DVec3::ONE]));
         let at = |p: DVec3| swept(&grid, [p, p], 0.01);
         let inside = at(DVec3::splat(0.5));

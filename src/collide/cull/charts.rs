@@ -868,7 +868,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_convex_is_whole_and_nothing_else() {
+    fn only_convex_blocks_are_whole() {
         let p = DVec2::new;
         let corner = [p(0.02, 0.02), p(0.10, 0.08)];
         let (border, middle) = (
@@ -907,7 +907,7 @@ mod tests {
     /// A ramp that turns once and a half around itself covers its plane twice in part, seen from
     /// above.
     #[test]
-    fn what_is_covered_twice_is_not_whole() {
+    fn blocks_that_are_covered_twice_are_not_whole() {
         let turns = 36;
         let at = |k: u32, radius: f64| {
             let angle = f64::from(k) * 0.25;

@@ -229,7 +229,7 @@ fn smooth_cloth_takes_few_tests() {
 /// Each triangle of an icosahedron is steep to its neighbours: there is no chart. A finer sphere
 /// has some, of some triangles.
 #[test]
-fn what_lies_in_no_chart_is_tested_in_full() {
+fn cloth_outside_of_all_charts_is_tested_in_full() {
     for edge in [0.2, 0.06, 0.02] {
         let mesh = icosphere(DVec3::ZERO, 0.1, edge).unwrap();
         for patches in [1, 3] {
@@ -262,7 +262,7 @@ fn folds_and_degenerate_shapes_are_no_exception() {
 }
 
 #[test]
-fn what_is_close_at_rest_is_found_however_flat_the_cloth() {
+fn features_close_at_rest_are_found_in_cloth_of_any_flatness() {
     // Squeezed by a quarter, corners come within reach of the faces across a diagonal.
     let case = Case::new(&rest_shape(0), 3, 0.6 * CELL, |p| (p * 0.75, DVec3::ZERO));
     let (contacts, _) = case.check();

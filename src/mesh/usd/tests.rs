@@ -110,7 +110,7 @@ fn a_prim_is_chosen_by_its_path_or_its_name() {
 }
 
 #[test]
-fn what_stands_elsewhere_is_refused_and_what_is_not_meant_is_skipped() {
+fn references_to_other_layers_are_refused_and_unwanted_prims_are_skipped() {
     for (head, prim, what) in [
         ("subLayers = [@other.usda@]", "", "it has sublayers"),
         (
@@ -241,7 +241,7 @@ fn faces_texture_and_transforms_are_as_their_attributes_say() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_the_mesh_or_the_line() {
+fn errors_name_the_mesh_or_the_line_of_the_layer() {
     let changed = |from: &str, to: &str| {
         let text = square("", "", "");
         assert!(text.contains(from), "{from}");

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_hides_what_is_far_and_backs_have_their_own_colour() {
+    fn near_surfaces_hide_far_ones_and_backs_have_their_own_colour() {
         let near = plane(DVec3::new(0.0, -1.0, 0.0), DVec3::NEG_Y, 1.0, 1.0).unwrap();
         let far = plane(DVec3::ZERO, DVec3::Y, 4.0, 1.0).unwrap();
         let picture = Picture::render(&[item(&far), item(&near)], &camera(), [101, 101]);

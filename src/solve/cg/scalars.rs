@@ -78,7 +78,7 @@ mod tests {
     proptest! {
         /// Predictions are right where r, A and M are diagonal, and p = u.
         #[test]
-        fn what_is_predicted_comes_out(
+        fn predicted_scalar_products_equal_the_computed_ones(
             r in prop::array::uniform5(-1.0_f64..1.0),
             a in prop::array::uniform5(0.1_f64..10.0),
             m in prop::array::uniform5(0.1_f64..10.0),

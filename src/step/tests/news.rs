@@ -98,7 +98,7 @@ fn an_assignment_is_made_and_its_boundaries_follow() {
 }
 
 #[test]
-fn what_is_not_due_is_refused() {
+fn news_that_are_not_due_are_refused() {
     let mut hearer = Hearer::new();
     let what = refused_of(1, hearer.hear([&cost_report(0), &work_news(7)]));
     assert!(what.contains("other news"), "{what}");

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_demand_within_bounds() {
+    fn an_adaptive_interval_follows_demand_within_bounds() {
         let mut pace = Interval::Adaptive.start();
         assert_eq!(pace.interval(), us(10));
         pace.piece_came_back();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_not_shorter_than_a_quarter_of_a_round_trip() {
+    fn an_adaptive_interval_is_at_least_a_quarter_of_a_round_trip() {
         let mut pace = Interval::Adaptive.start();
         pace.round_trip(us(400));
         assert_eq!(pace.interval(), us(100));

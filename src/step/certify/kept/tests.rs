@@ -315,7 +315,7 @@ fn all_integrators_pull_apart() {
 }
 
 #[test]
-fn momentum_is_kept() {
+fn pulling_tangles_apart_keeps_momentum() {
     let world = crossed().world();
     let mut comm = Solo::new();
     let mut simulation = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
