@@ -271,7 +271,7 @@ fn traces_of_other_versions_and_damaged_ones_are_refused() {
     let other = String::from_utf8_lossy(&whole[..13]).replace('2', "9");
     let damaged: Vec<(Vec<u8>, &str)> = vec![
         ([other.as_bytes(), &whole[13..]].concat(), "weft-trace 2"),
-        (whole[..whole.len() / 2].to_vec(), "end too early"),
+        (whole[..whole.len() / 2].to_vec(), "ended too early"),
         (Vec::new(), "weft-trace 2"),
         (
             fs::read(root.path().join("trace/rank-00000.bin")).unwrap(),

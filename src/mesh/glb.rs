@@ -810,7 +810,7 @@ mod tests {
         };
         assert!(changed("\"byteLength\":72", "\"byteLength\":71").contains("behind the end"));
         assert!(changed("\"byteOffset\":104", "\"byteOffset\":127").contains("behind the end"));
-        assert!(changed("\"children\":[1]", "\"children\":[0]").contains("below themselves"));
+        assert!(changed("\"children\":[1]", "\"children\":[0]").contains("contain themselves"));
         assert!(changed("\"indices\":2", "\"indices\":9").contains("no glTF"));
         assert!(changed("\"POSITION\":0", "\"POSITION\":7").contains("accessor that is not there"));
         assert!(changed("\"VEC2\"", "\"VEC4\"").contains("number of components"));

@@ -657,7 +657,7 @@ mod tests {
         let no_number = three.replace("8.25e-7", "8.25e-x");
         let other = three.replace("8.25e-7", "8.25e-8");
         let lacks = |what: &str| Some(format!("lacks {what}"));
-        let right = || Some("was put right".to_owned());
+        let right = || Some("they were removed".to_owned());
         let cases = [
             (whole.clone(), &rows[..], None),
             (whole.clone() + &later, &rows, None),

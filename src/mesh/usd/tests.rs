@@ -277,7 +277,7 @@ fn errors_name_the_mesh_or_the_line_of_the_layer() {
             "\"xformOp:turn\"",
             "`xformOp:turn` is missing, or of an unknown kind",
         ),
-        ("\"xformOp:scale\"", "`xformOp:scale` is not there"),
+        ("\"xformOp:scale\"", "`xformOp:scale` is missing"),
         ("\"!invert!xformOp:scale:flat\"", "cannot be inverted"),
     ] {
         let mesh = format!(

@@ -383,7 +383,7 @@ mod tests {
             told.contains("; pins 1 and 2 of the cloth are 0.4"),
             "{told}"
         );
-        let rest = " apart there, where at rest there are 0.400 m of it between them";
+        let rest = " apart there, and only 0.400 m of cloth lie between them at rest";
         assert!(told.contains(rest) && !told.contains("time.step"), "{told}");
         // Across the rows, where edges go in corners.
         let across = told_across();
@@ -392,7 +392,7 @@ mod tests {
             "{across}"
         );
         assert!(
-            across.contains("at rest there are 0.447 m of it"),
+            across.contains("only 0.447 m of cloth lie between"),
             "{across}"
         );
     }
