@@ -307,7 +307,7 @@ fn phase_of_trace(traced: &Traced) -> Finding {
     let cause = main_cause(&parts);
     let steps = traced.count.max(1) as f64;
     let mut why = format!(
-        "Of all the time of all ranks, {} goes by in `{name}` without work",
+        "Ranks spend {} of all their time in `{name}` without work",
         percent(share)
     );
     if let Some(cause) = cause {

@@ -127,7 +127,7 @@ fn events_without_room_are_told() {
         "without waits (incomplete trace)",
         "no wait is useful (incomplete trace))",
         "Idle (incomplete trace): ",
-        "By a trace that is incomplete: Of all",
+        "By a trace that is incomplete: Ranks spend",
         "In the traced steps (incomplete trace) the most",
     ] {
         assert!(text.contains(words), "no {words:?} in\n{text}");

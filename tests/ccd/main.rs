@@ -151,7 +151,7 @@ fn false_hits(sort: Sort, separation: f64, misses: u32) -> u32 {
         asked += 1;
         told += u32::from(answer != Answer::Safe);
     }
-    eprintln!("{sort:?}, separation {separation}: {told} of {asked} misses are told as hits");
+    eprintln!("{sort:?}, separation {separation}: {told} of {asked} misses are reported as hits");
     told
 }
 

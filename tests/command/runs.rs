@@ -533,7 +533,7 @@ fn a_history_that_was_damaged_is_put_right_or_told_of() {
     for (damaged, told) in [
         (Some(longer), None),
         (Some(text.clone() + &text), None),
-        (Some(doubled), Some("put right")),
+        (Some(doubled), Some("they were removed")),
         (Some(lines[..6].concat()), Some("lacks steps 6 to 8")),
         (
             Some(text[..text.len() - 9].to_owned()),

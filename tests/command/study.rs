@@ -106,10 +106,14 @@ fn a_record_without_all_of_its_steps_is_told_of() {
         (there, record["warnings"].to_string())
     };
     for (steps, there, words) in [
-        ("30..50", true, "has steps 41 to 50 only, of 30 to 50"),
+        ("30..50", true, "has only steps 41 to 50 of 30 to 50"),
         ("50..60", true, "lacks steps 34 to 40"),
         ("50..60", true, "from a checkpoint of step 17 or before"),
-        ("1..35", false, "of steps 1 to 35 the run has taken none"),
+        (
+            "1..35",
+            false,
+            "the run has taken none of the steps 1 to 35",
+        ),
     ] {
         let (found, warnings) = warnings(steps);
         assert_eq!(found, there, "{steps}");

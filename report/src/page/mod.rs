@@ -210,7 +210,7 @@ fn one(
             out,
             number,
             "steals",
-            "Who stole from whom",
+            "Steals between ranks",
             "Tasks that went from a victim (column) to a thief (row).",
         )?;
         writeln!(

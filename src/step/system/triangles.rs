@@ -330,13 +330,13 @@ impl Assembling<'_, '_> {
 #[inline(always)]
 fn take<'a, T>(rest: &mut &'a [T], count: usize) -> &'a [T] {
     rest.split_off(..count)
-        .expect("the rows have so many columns")
+        .expect("the rows have this many columns")
 }
 
 #[inline(always)]
 fn take_mut<'a, T>(rest: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     rest.split_off_mut(..count)
-        .expect("the rows have so many columns")
+        .expect("the rows have this many columns")
 }
 
 /// The numbers in a line of the cache.
