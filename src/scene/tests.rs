@@ -119,7 +119,7 @@ fn refused(text: &str, overrides: &[(&str, &str)], message: &str) {
 }
 
 #[test]
-fn everything_has_a_default_but_the_cloth() {
+fn all_keys_have_defaults_but_those_of_the_cloth() {
     let scene = parse(CLOTH).unwrap();
     assert_eq!(scene.name, "scene");
     assert_eq!(scene.time, Time::default());

@@ -79,6 +79,19 @@ const RIDDLES: [&str; 15] = [
     "Why ",
 ];
 
+/// Words with which no name of a test begins: they leave open what is checked.
+const NO_TEST: [&str; 9] = [
+    "everything",
+    "it_",
+    "its_",
+    "nothing_",
+    "of_",
+    "the_same_",
+    "those_",
+    "what_",
+    "who_",
+];
+
 /// The crates of this workspace that each of them may depend on.
 const MAY_USE: [(&str, &[&str]); 7] = [
     ("io", &[]),
@@ -355,6 +368,46 @@ fn pages_say_what_they_speak_of() {
         .flat_map(|text| vague(text))
         .collect();
     assert_eq!(found, ["Of", "Of", "Those"]);
+}
+
+/// The names of the tests in a file, each with its line.
+fn names_of_tests(text: &str) -> Vec<(usize, &str)> {
+    let mut names = Vec::new();
+    let mut is_test = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start();
+        is_test |= line.starts_with("#[test]");
+        if let Some(rest) = line.strip_prefix("fn ")
+            && is_test
+        {
+            names.extend(rest.split('(').next().map(|name| (number, name)));
+            is_test = false;
+        }
+    }
+    names
+}
+
+#[test]
+fn names_of_tests_say_what_is_checked() {
+    let mut all = Vec::new();
+    for file in READABLE
+        .iter()
+        .flat_map(|path| rust_files(&root().join(path)))
+    {
+        let name = file.strip_prefix(root()).unwrap();
+        if is_to_mend(name) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        for (line, test) in names_of_tests(&text) {
+            if NO_TEST.iter().any(|words| test.starts_with(words)) {
+                all.push(format!("{}:{line}: a test `{test}`", name.shown()));
+            }
+        }
+    }
+    assert!(all.is_empty(), "\n{}", all.join("\n"));
+    let text = "fn what_it_does() {}\n#[test]\nfn of_two() {}\n";
+    assert_eq!(names_of_tests(text), [(3, "of_two")]);
 }
 
 /// Whether a file is in a folder whose comments are still to be mended.

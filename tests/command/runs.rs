@@ -562,7 +562,7 @@ fn a_history_that_was_damaged_is_put_right_or_told_of() {
         let warnings = record(&out)["warnings"].to_string();
         assert!(warnings.contains(told.unwrap_or_default()), "{warnings}");
         let now = history(&out);
-        if told.is_none_or(|told| told == "put right") {
+        if told.is_none_or(|told| told == "they were removed") {
             assert_eq!(now, history(&place.path("whole")), "{damaged:?}");
         } else {
             // What there was before, and all since.

@@ -371,7 +371,7 @@ fn pins_hold_to_the_bit() {
 }
 
 #[test]
-fn nothing_enters_a_body_and_cloth_does_not_stretch_much() {
+fn no_vertex_enters_a_body_and_cloth_does_not_stretch_much() {
     let world = world(&drape());
     let s = run(&world, 120, |s| {
         let deepest = s

@@ -154,7 +154,7 @@ fn a_sheet_that_is_thrown_on_its_pins_keeps_its_strain_limit() {
 
 /// Edges turn, and get longer by that too.
 #[test]
-fn its_edges_change_in_a_step_by_no_more_than_they_may() {
+fn edges_of_a_thrown_sheet_change_by_no_more_than_they_may() {
     for limit in [0.05, 0.01] {
         let text = thrown(&format!("[contact]\n strain_change = {limit}"));
         let world = World::build(&Scene::parse(&text, None, &[]).unwrap()).unwrap();
