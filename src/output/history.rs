@@ -48,8 +48,8 @@ history_row! {
     time_s: f64,
     /// Iterations of the conjugate gradients.
     cg_iterations: u32,
-    /// Residual at which they stopped, relative to the right-hand side (where that is negligible,
-    /// to what is allowed, times the tolerance).
+    /// Residual at which they stopped, relative to the right-hand side (if that is negligible:
+    /// relative to the allowed residual, times the tolerance).
     cg_residual: f64,
     /// Contacts found.
     contacts: u64,
@@ -59,7 +59,7 @@ history_row! {
     impulses: u64,
     /// Collision tasks that ran.
     tasks: u64,
-    /// Times a running task gave part of its stack away.
+    /// How often a running task gave part of its stack away.
     splits: u64,
     /// Tasks that ran on another rank than the one that had them first.
     steals: u64,
@@ -93,26 +93,26 @@ history_row! {
     /// Wall time of moving vertices and sharing the new state in s, slowest rank. Empty in steps of
     /// earlier programs.
     share_s: f64,
-    /// Passes of corrections, in each of which the rows of strain limits are made anew; 12 in a
-    /// part at most: then these rows had not settled.
+    /// Passes of corrections, in each of which the rows of strain limits are made anew. A part has
+    /// 12 at most, and with 12 these rows had not settled.
     passes: u32,
     /// Rounds of impulses in all of them.
     rounds: u32,
     /// Passes that ended after `contact.iterations` rounds with impulses that had not settled.
     unsettled: u32,
-    /// The change of its rate in m/s that the worst of their rows still asked for; 0 if all
+    /// The largest change of rate in m/s that a row of those passes still asked for; 0 if all
     /// settled.
     unsettled_rate: f64,
-    /// Vertices that had to be kept out of bodies after that.
+    /// Vertices that had to be kept out of bodies after the corrections.
     clamped: u64,
     /// Parts that were taken although they failed, for none may be shorter.
     rough: u32,
     /// Pairs of features whose displacements had to be cut, for they would have crossed, or could
     /// not be shown not to; 0 without `contact.certify`.
     hits: u64,
-    /// Vertices whose displacements were cut for it, or that were led out of bodies.
+    /// Vertices whose displacements were cut because of hits, or that were led out of bodies.
     cut: u64,
-    /// Rigid zones in which vertices moved as one body for it.
+    /// Rigid zones in which vertices moved as one body because of hits.
     zones: u64,
     /// Vertices, each with a body, that bodies let through when the step ended.
     squeezed: u64,
@@ -170,8 +170,8 @@ history_row! {
     contact_J: f64,
     /// Work of truncation in J.
     cut_J: f64,
-    /// Change of the kinetic energy that no column before explains, in J: what cloth stores or
-    /// loses to damping and air, and what solves leave.
+    /// Change of the kinetic energy that no column before explains, in J: the energy that cloth
+    /// stores or loses to damping and air, and the residual of solves.
     rest_J: f64,
     /// Share of all motion that was cut, by mass: from 0 to 1.
     cut_share: f64,
@@ -179,11 +179,12 @@ history_row! {
     kept: u64,
     /// Substeps of the parts, with `contact.pipeline = "2009"`; else 0.
     substeps: u32,
-    /// Pairs of features of cloth that were kept for these.
+    /// Pairs of features of cloth that were kept for these substeps.
     pairs: u64,
-    /// How often one of them was looked at in a substep; the others were pruned.
+    /// How often one of these pairs was looked at in a substep; the others were pruned.
     looked: u64,
-    /// How often one of them had its features on the wrong side of each other, and attracted.
+    /// How often one of these pairs had its features on the wrong side of each other, and
+    /// attracted.
     inverted: u64,
     /// Wall time of looking at pairs and of their pushes in s, slowest rank. Most of it is part of
     /// `response_s`, the rest of `collide_s`.
