@@ -4,10 +4,10 @@
 #
 #   benches/study/book.sh [--quick] [STAGE...]     (all stages, unless some are named)
 #
-# What is done in OUT is not done again: what was stopped goes on with the same command, and a new
-# program wants a new OUT. Tables are written between the marks that pages have for them, pictures
-# to where pages look for them. What this machine lacks something for is left as it is, said aloud
-# and told again at the end; the exit code is then 3.
+# Work that is done in OUT is not done again: give a stopped command again, and it goes on. A new
+# program needs a new OUT. Tables are written between the marks that pages have for them, pictures
+# to where pages look for them. A stage that this machine lacks something for is left out, with a
+# message at once and at the end; the exit code is then 3.
 #
 # Variables: OUT (runs/book), WEFT (target/release/weft), STEPS (708: of the drapes' runs the last
 # eight steps are recorded), REPEAT (3), MPIRUN (mpirun), BOOK (docs/src: where pages and pictures
