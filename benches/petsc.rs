@@ -109,7 +109,7 @@ fn ours(world: &World, ranks: usize) -> Ours {
                 );
             })
         };
-        // What every solve begins and ends with is not an iteration's.
+        // The beginning and the end of a solve are no part of an iteration.
         let mut timed = |comm: &mut dyn Comm, preconditioner: Preconditioner| {
             let mut cg = ModifiedCg::new(partition, preconditioner, Tag(1));
             let few = solve(comm, &mut cg, FEW);

@@ -213,7 +213,7 @@ impl<'a> Ours<'a> {
     }
 
     fn turn(&mut self) -> Way {
-        // What any residual is small enough for does nothing but begin.
+        // With a tolerance that any residual meets, a solve only begins.
         let at_once = Tolerance {
             absolute: 1e100,
             ..self.tolerance

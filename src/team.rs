@@ -2,9 +2,9 @@
 //!
 //! Collision tests are tasks of the runtime, which shares them by itself and only borrows the
 //! threads; assembly, solve and corrections are loops in which every row does about the same. Here
-//! a loop is cut into as many shares as there are threads, each a run of patches. What a share
-//! writes is its own, and whatever is added up is added per patch or per row, in the same order
-//! whichever thread does it: the number of threads shows in no bit.
+//! a loop is cut into as many shares as there are threads, each a run of patches. A share writes
+//! its own numbers only. Every sum is per patch or per row, in one order, whichever thread computes
+//! it: the number of threads shows in no bit.
 //!
 //! Threads stay awake between loops, for waking them takes as long as a short loop; but not where
 //! all teams of the process that are at work have more threads than there are cores: who looks for

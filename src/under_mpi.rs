@@ -186,7 +186,7 @@ fn said_by_first(mpi: &Mpi, error: &RunError) -> Failure {
 /// The parts of the command line that must be alike on all ranks.
 fn given(arguments: &RunArguments) -> Vec<Given> {
     let RunArguments {
-        // What it holds is compared, wherever it lies.
+        // The scene's contents are compared, wherever the file lies.
         scene: _,
         // Each rank compares these with what the launcher has started.
         ranks: _,

@@ -7,9 +7,9 @@
 //! assigned, and move the boundaries of the assignment.
 //!
 //! Costs are counted, not timed: [`work`](crate::work::work) weighs tests as an average machine
-//! does. What tests cost on the machine at hand, and what else makes a rank slow, shows in how long
-//! its tests took. A rank that takes longer for the same work than others gets less of it the next
-//! time. None of this changes the results of a run.
+//! does. The time of a rank's tests shows their cost on the machine at hand, and anything else that
+//! makes the rank slow. A rank that takes longer for the same work than others gets less of it the
+//! next time. None of this changes the results of a run.
 
 use crate::assignment::Assignment;
 use crate::cost::{CostReport, PartCost, TestCost};

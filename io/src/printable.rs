@@ -126,12 +126,12 @@ pub(crate) fn is_safe(letter: char, before: char) -> bool {
         _ if letter.is_control() => false,
         // Ends of lines and paragraphs.
         '\u{2028}' | '\u{2029}' => false,
-        // What turns the direction of writing, or marks one.
+        // Characters that turn the direction of writing, or mark one.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}' => {
             false
         }
-        // What joins letters, or chooses among the pictures of one: many scripts need that. Beside
-        // ASCII it only hides.
+        // Characters that join letters, or choose among the pictures of one: many scripts need
+        // them. Beside ASCII it only hides.
         '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
             !before.is_ascii() && is_seen(before)
         }

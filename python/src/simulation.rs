@@ -76,7 +76,7 @@ impl NativeSimulation {
         self.vertices
     }
 
-    /// Takes this many steps. What the last one was like, if there was one.
+    /// Takes this many steps. Returns the report of the last one, if there was one.
     fn advance<'py>(&self, py: Python<'py>, steps: u64) -> PyResult<Option<Bound<'py, PyDict>>> {
         if steps == 0 {
             return Ok(None);

@@ -219,7 +219,7 @@ fn outside(
         let Some(parts) = parts.get_mut(usize::from(phase.phase)) else {
             continue;
         };
-        // What of the phase is in no scope.
+        // The parts of the phase that are in no scope.
         let mut at = phase.begin;
         while at < phase.end {
             while rank.scopes.get(scope).is_some_and(|scope| scope.end <= at) {

@@ -1,5 +1,5 @@
-//! A rank's timeline as spans: tasks, phases, waits, requests. What everything else here is counted
-//! from.
+//! A rank's timeline as spans: tasks, phases, waits, requests. Everything else here is counted from
+//! them.
 //!
 //! Events pair up as they were recorded: what had not ended when a trace was full ends with its
 //! last event, and ends that never began count for nothing.

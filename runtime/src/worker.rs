@@ -260,7 +260,7 @@ impl<E: ?Sized> GroupCalls<E> for Worker<'_, E> {
                 // Not what is ahead: only tasks of the group may run here.
                 Ok(Order::Run(running)) => told = self.run(running, false),
                 Ok(Order::Joined(outcome)) => {
-                    // What tasks that it ran meanwhile waited is within this.
+                    // The waits of tasks that it ran meanwhile are within this time.
                     self.away = away + begin.elapsed();
                     return outcome;
                 }

@@ -64,7 +64,7 @@ struct History {
 fn read_history(run: &Path) -> Result<History, OutputError> {
     let path = run.join(HistoryWriter::FILE);
     let text = read_text(&path, u64::MAX).map_err(OutputError::read(&path))?;
-    // What differs is shown.
+    // The differences are shown.
     let cells = |line: &str| {
         let cells = line.split(',').map(|cell| cell.shown().to_string());
         cells.collect::<Vec<_>>()

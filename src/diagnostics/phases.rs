@@ -3,7 +3,7 @@
 //! Imbalance is `max / avg − 1`. The efficiencies are those of the POP project: load balance is the
 //! average useful time over the largest, communication the largest useful time over the time of all
 //! steps, parallel their product. Useful is the time of steps without waits: those for messages,
-//! and for tasks. What ranks do between steps, such as writing frames, is of no step.
+//! and for tasks. Activities of ranks between steps, such as writing frames, belong to no step.
 
 use std::fmt;
 

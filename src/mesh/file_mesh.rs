@@ -1,8 +1,8 @@
 //! A mesh as its file has it: faces of any number of corners, texture coordinates, groups, and the
 //! vertices before those that coincide are joined.
 //!
-//! The simulator computes with the triangles that are made of it. What goes back to an artist has
-//! the file's own vertices and faces: a point cache is played on that mesh.
+//! The simulator computes with the triangles that are made of it. Exports for an artist have the
+//! file's own vertices and faces: a point cache is played on that mesh.
 
 use std::collections::HashMap;
 

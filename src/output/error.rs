@@ -163,7 +163,7 @@ pub enum OutputError {
 impl OutputError {
     /// For `map_err`: names the file that could not be written.
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        // What was read to be written may have failed, and names its own file.
+        // Reading the data to be written may have failed, and that error names its own file.
         move |error| match error.downcast::<Self>() {
             Ok(error) => error,
             Err(source) => Self::Write {

@@ -644,7 +644,7 @@ mod tests {
             "{audit}"
         );
 
-        // What cannot be read leaves all as it was.
+        // A frame that cannot be read leaves everything as it was.
         std::fs::write(
             root.path().join("frames/moving-1-box.000000.vtp"),
             "no frame",

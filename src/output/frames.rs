@@ -54,7 +54,7 @@ impl FrameSeries {
     }
 
     /// Writes the mesh of a cloth, the `number`-th of those, as its file has it, at its place at
-    /// time 0. What exports read again is the same to the bit.
+    /// time 0. Positions that exports read again are the same to the bit.
     ///
     /// # Errors
     /// [`OutputError::Write`].

@@ -387,8 +387,8 @@ impl HistoryWriter {
                 self.length += line.len() as u64;
                 self.sum.update(line);
             }
-            // What there was room for of the line is taken back; if that fails too, the first error
-            // says why.
+            // The written part of the line is taken back; if that fails too, the first error says
+            // why.
             Err(_) => drop(self.file.set_len(self.length)),
         }
         written.map_err(OutputError::write(&self.path))

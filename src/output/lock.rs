@@ -95,8 +95,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.signed && self.unknown.is_none() {
-            // Nobody holds it from now on. What a killed process leaves there is no more than a
-            // wrong name.
+            // Nobody holds it from now on. A killed process leaves no more there than a wrong name.
             drop(self.file.set_len(0));
         }
     }

@@ -283,7 +283,7 @@ impl Fitted {
         for &(vertices, sides) in inner {
             let points = corners(mesh, vertices);
             let unit = Hinge::new(vertices, points, 1.0).ok_or(Bad::Flat(sides[0]))?;
-            // What bends alike in all directions needs no warp where there is none.
+            // Cloth that bends alike in all directions needs no warp where there is none.
             let [x0, x1, ..] = points;
             let alike = material.bends_alike();
             let unfolded =
@@ -472,7 +472,7 @@ fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
         beside(x2, 1.0),
         beside(x3, -1.0),
     ];
-    // What in_plane calls across points to the third corner.
+    // The axis that `in_plane` calls across points to the third corner.
     let upper = in_plane([x0, x1, x2], warp)?;
     let lower = in_plane([x0, x1, x3], warp)?;
     let lower = DVec2::new(lower.x, -lower.y);

@@ -169,8 +169,8 @@ impl ClothModel {
         let areas = own.iter().map(|mass| mass / material.density).collect();
         let bending = bending_of(mesh, areas, material, warp, first);
         let bending = bending.map_err(|bad| bad.of(name))?;
-        // What it takes to stretch all of it alike, twice, in J; that of its finite elements or
-        // springs, and what is added.
+        // Twice the energy in J of stretching all of it alike: of its finite elements or springs,
+        // and the added energy.
         let elastic: f64 = match material.membrane {
             MembraneModel::Springs => (self.springs.iter())
                 .filter(|s| s.vertices[0] >= first)

@@ -190,7 +190,7 @@ impl Unfolded {
             for (j, to) in row.iter_mut().enumerate() {
                 *to = entry(compliance, i, j) * if i == j { more } else { 1.0 };
             }
-            // What sees nothing stands alone.
+            // A curvature that no hinge sees stands alone.
             if row[i] <= 0.0 {
                 row[i] = 1.0;
             }

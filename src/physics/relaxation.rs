@@ -23,7 +23,8 @@ pub(super) trait Functionals {
 /// The share by which energies of cylinders along all directions fall when vertices that are
 /// `movable` move.
 pub(super) fn softening(elements: &impl Functionals, movable: &[bool]) -> [f64; DIRECTIONS] {
-    // What the three curvatures, one in each component, pull with, and energies of what may move.
+    // The pulls of the three curvatures, one in each component, and the energies of movable
+    // vertices.
     let mut pull = vec![DVec3::ZERO; movable.len()];
     let mut diagonal = vec![0.0; movable.len()];
     let mut energy = DMat3::ZERO;

@@ -3,8 +3,8 @@
 //!
 //! The largest eigenvalue ω² of `M⁻¹ K`, with K the stiffness of membranes, hinges, plates, folds,
 //! shells and springs at rest, by power iterations on all cloths at once, which do not touch each
-//! other. What comes of them is below the eigenvalue, by some percent. Pins are left out, and
-//! tension, which makes cloth stiffer.
+//! other. Their result is below the eigenvalue, by some percent. Pins are left out, and tension,
+//! which makes cloth stiffer.
 
 use glam::DVec3;
 

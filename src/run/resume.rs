@@ -1,6 +1,6 @@
 //! Going on from a checkpoint: which one, and whether it is one of this scene.
 //!
-//! What a scene says of how exactly equations are solved and in which parts steps may be taken
+//! The keys that say how exactly equations are solved and in which parts steps may be taken
 //! ([`Scene::exactness_keys`]) may have changed: a run that failed for it has to be helped. The
 //! trajectory is another one from there on, and the record says so.
 
@@ -88,7 +88,7 @@ fn go_on(
 ) -> Result<Opened, RunError> {
     let header = &found.checkpoint.header;
     let (out, mark) = (&options.out, header.history.as_ref());
-    // What cannot be continued is refused before anything is changed.
+    // A run that cannot be continued is refused before anything is changed.
     let of_history = HistoryWriter::look(out, header.step, mark)?;
     if world.scene().output.frames {
         Collection::read(&out.join(FrameSeries::COLLECTION))?;

@@ -365,7 +365,7 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
     record.solves = Some(summary.stops);
     record.trace = summary.trace.as_ref().map(trace_record);
     record.stopped = summary.stopped.map(|cause| cause.to_string());
-    // What the trace lacks is in `trace`: reports tell it in their own words, once.
+    // The gaps of the trace are in `trace`: reports tell it in their own words, once.
     let untraced = summary.trace.as_ref().and_then(untraced);
     let warnings = summary
         .warnings

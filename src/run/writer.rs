@@ -87,7 +87,7 @@ impl<'w> Writer<'w> {
             .filter(|(body, _)| body.is_still())
             .map(|(body, mesh)| (body.name.as_str(), mesh))
             .collect();
-        // What an earlier run in this directory has written is continued.
+        // Files of an earlier run in this directory are continued.
         let earlier = header.filter(|_| start.in_place);
         let series = scene.output.frames.then(|| {
             earlier.map_or_else(
@@ -170,7 +170,7 @@ impl<'w> Writer<'w> {
     pub(super) fn checkpoint(&mut self, state: SavedState) -> Result<(), OutputError> {
         let scene = self.world.scene();
         let build = BuildIdentity::as_far_as_known();
-        // What the checkpoint says of it is to be on the disk before.
+        // The history that the checkpoint describes must be on the disk before.
         self.history.sync()?;
         let header = Header {
             program: build.version.clone(),

@@ -1,7 +1,7 @@
 //! A TOML text as a tree whose every value knows where it was said.
 //!
 //! In: the text of a scene and the overrides of the command line. Out: a [`Node`] tree in which an
-//! override's values carry the override as their place. What keys mean is not known here.
+//! override's values carry the override as their place. The meaning of keys is not known here.
 
 use std::collections::BTreeMap;
 

@@ -530,7 +530,7 @@ fn handy(value: f64, dimension: Dimension) -> String {
         .into_iter()
         .find(|(_, factor)| has_prefixes && value * factor >= 1.0 - 1e-9);
     let (prefix, factor) = found.unwrap_or(("", 1.0));
-    // What the multiplication rounds is not shown.
+    // The rounding of the multiplication is not shown.
     let scaled = format!("{:.9e}", value * factor).parse().unwrap_or(value);
     match unit {
         "" => Number(scaled).to_string(),

@@ -1,9 +1,9 @@
 //! The description of a key of a scene: how it is read, echoed, warned of and told of in the book.
 //!
-//! Every table of a scene has a list of [`Key`]s, in the order in which they are read and echoed.
-//! A key's entry has its name, its [`Form`] (unit and range), where its value goes, and a sentence
-//! for the book. Its default is the value that an object has which nothing was read into. What
-//! concerns several keys at once is checked by the code of the table after all keys were read.
+//! Every table of a scene has a list of [`Key`]s, in the order in which they are read and echoed. A
+//! key's entry has its name, its [`Form`] (unit and range), where its value goes, and a sentence
+//! for the book. Its default is the value that an object has which nothing was read into. Rules on
+//! several keys at once are checked by the code of the table after all keys were read.
 
 use std::fmt::Write as _;
 

@@ -66,7 +66,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
                 }
             },
         },
-        "What resists stretching and shearing.",
+        "The model of the resistance to stretching and shearing.",
     ),
     Key::new(
         "stretch",

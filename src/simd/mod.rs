@@ -133,8 +133,9 @@ pub(crate) trait Lanes: Eights {
     fn store(self, four: Self::Four) -> [f64; 4];
 }
 
-/// A loop that is compiled for each instruction set. What it calls must be inlined into it, or is
-/// compiled for any processor; so is what closures call that are given to `map` and the like.
+/// A loop that is compiled for each instruction set. Functions that it calls must be inlined into
+/// it, or they are compiled for any processor. That also holds for functions that closures call
+/// which are given to `map` and the like.
 pub(crate) trait Kernel {
     /// The type of the result.
     type Output;

@@ -1,8 +1,8 @@
 //! The owned rows of the system matrix: 3x3 blocks near the diagonal, scalars further out.
 //!
-//! What a triangle couples is a full 3x3 block; what only bending couples, the second ring, is a
-//! scalar times identity in the quadratic model, and is stored so: 600 instead of 980 bytes of
-//! matrix a vertex.
+//! Vertices of a triangle are coupled by a full 3x3 block. Vertices that only bending couples, the
+//! second ring, have a scalar times identity in the quadratic model, and are stored so: 600 instead
+//! of 980 bytes of matrix a vertex.
 //!
 //! A [`Pattern`] says which entries there are, once for a mesh; a [`BlockMatrix`] holds their
 //! values. Columns are local indices, owned vertices first and then the halo, but in each row they

@@ -1,11 +1,10 @@
 //! Modified conjugate gradients: the solve with constrained directions, one reduction an iteration.
 //!
-//! [`ModifiedCg::solve`] finds Δv = z + S y with S (A Δv − b) = 0, where the
-//! [`Filter`] gives the
+//! [`ModifiedCg::solve`] finds Δv = z + S y with S (A Δv − b) = 0, where the [`Filter`] gives the
 //! projection S and the prescribed z [BW98 §5]. It is the method of conjugate gradients on S A S,
 //! preconditioned ([`Preconditioner`]), in the form that \[AB03\] shows to converge: S is applied
 //! as a projection, and progress is measured against S (b − A z), which no warm start (`start`)
-//! changes. What went wrong is found out in `faults`.
+//! changes. Faults are found out in `faults`.
 //!
 //! An iteration has one round of messages: with the product w = S A p travel p·w, r·M r and w·M w,
 //! and what a coarse level of the preconditioner M needs to know of w. From these the step is known
@@ -455,7 +454,7 @@ impl ModifiedCg {
     }
 
     /// Measures r·M r for a residual that no recurrence led to, and sums over all patches what else
-    /// `others` finds of a patch, in the places behind the first. What the coarse level knows of r
+    /// `others` finds of a patch, in the places behind the first. The coarse level's part of r
     /// travels with these. Collective.
     fn measure_residual<const K: usize>(
         &mut self,

@@ -5,8 +5,8 @@
 //! projection that \[AB03\] shows it to be. Vertices that are not mentioned are free and cost
 //! nothing.
 //!
-//! What comes out is exact: where S only picks axes, or nothing is free, the prescribed components
-//! are those of z to the bit. For slanted directions n, Δv·n is n·z up to the rounding of Δv.
+//! The result is exact: where S only picks axes, or nothing is free, the prescribed components are
+//! those of z to the bit. For slanted directions n, Δv·n is n·z up to the rounding of Δv.
 
 use glam::{BVec3, DMat3, DVec3};
 
@@ -96,9 +96,9 @@ impl Filter {
 
     /// Prescribes one more direction of a vertex (local index): Δv·normal = `change`, in m/s.
     ///
-    /// `normal` is of unit length. What was prescribed before stays. A direction that is nearly (to
-    /// [`MIN_ANGLE`]) a combination of earlier ones is not taken, and the answer is `false`: the
-    /// vertex would otherwise be thrown aside to satisfy both.
+    /// `normal` is of unit length. Directions that were prescribed before stay. A direction that is
+    /// nearly (to [`MIN_ANGLE`]) a combination of earlier ones is not taken, and the answer is
+    /// `false`: the vertex would otherwise be thrown aside to satisfy both.
     ///
     /// # Panics
     /// If there is no such vertex.

@@ -1,8 +1,8 @@
 //! One rank's share of a simulation, and the steps that all ranks take together.
 //!
 //! A step is taken in one substep, or, where the scene allows it and the whole fails, in several
-//! that end where it would have ended (`substep_controller`). What [TB06 §3 and §4] and [BW98] call
-//! a step is a substep here (`stages`).
+//! that end where it would have ended (`substep_controller`). The step of [TB06 §3 and §4] and
+//! [BW98] is a substep here (`stages`).
 //!
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
 //! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory
@@ -416,7 +416,7 @@ impl<'w> Simulation<'w> {
         let collapsed = system.assemble_first(at.world, integrator, local);
         at.agree_on_collapse(comm, collapsed)?;
         if integrator.integrator == Integrator::Central {
-            // What the last step found is part of the state.
+            // The findings of the last step are part of the state.
             let found = solver.change.clone();
             solver.step_explicitly(at.masses(), system, &[]);
             for (velocity, change) in local.v.iter_mut().zip(&solver.change) {

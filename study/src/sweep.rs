@@ -293,8 +293,8 @@ pub fn sweep(
         })
         .collect::<Result<_, SweepError>>()?;
     let found = kept.iter().flatten().count();
-    // What ranks do, and what tests take, whichever rank makes them; of copies there are as many
-    // more.
+    // The work of ranks, and the cost of tests, whichever rank makes them; with copies there are as
+    // many more.
     let weight = |point: &Point| {
         let tests = sources[point.record].label().patches as f64 / PATCHES_AS_A_RANK;
         point.ranks as f64 + tests

@@ -145,7 +145,7 @@ fn step(number: u64) -> Step {
             met: [0; 2],
         });
     }
-    // What the step before would have cost.
+    // The cost that the step before would have had.
     let test = |task: &Task| {
         let mut counts = Counts::default();
         task.tree
@@ -270,7 +270,7 @@ fn a_sweep_is_the_same_on_any_threads_and_goes_on_where_it_was() {
     let first = swept(&record, &one, 1).unwrap();
     let text = csv(&rows(&plan(), &first));
     assert_eq!(text, csv(&rows(&plan(), &swept(&record, &two, 3).unwrap())));
-    // What one rank takes is among the points.
+    // The time of one rank is among the points.
     let count = plan().points(1).len();
     let again = swept(&record, &one, 2).unwrap();
     assert_eq!((again.found, again.stale), (count, 0));

@@ -20,7 +20,7 @@ fn fails_alike(scene: &str, options: &str) -> String {
         assert_eq!(record["exit"], 4);
         let said = record["error"].as_str().unwrap();
         assert_eq!(message.trim_end(), format!("error: {said}"));
-        // What was written before is whole.
+        // The files that were written before are whole.
         assert!(place.path("out/frames/cloth.000000.vtp").exists());
         let (_, step) = said.split_once("step ").unwrap();
         let step: usize = step[..step.find(|c: char| !c.is_ascii_digit()).unwrap()]

@@ -17,8 +17,8 @@ const RUN: &str = "run small.toml --quiet --ranks 1 --set output.pictures=false 
 const OFTEN: &str = "run small.toml --quiet --ranks 1 --set output.pictures=false \
                      --set output.checkpoint_interval=0 --out";
 
-/// All files below a folder with what is in them, and links with where they lead. What a lock file
-/// says is left out.
+/// All files below a folder with what is in them, and links with where they lead. The text of a
+/// lock file is left out.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -113,7 +113,7 @@ fn a_directory_with_a_run_is_refused_and_the_ways_on_are_named() {
         5,
         &ways,
     );
-    // What holds a run for lack of a record is one too.
+    // A directory with other files of a run, but without a record, holds a run too.
     fs::remove_file(place.path("out/run.json")).unwrap();
     refused(
         &place,
@@ -412,7 +412,7 @@ fn auto_goes_on_if_there_is_something_to_go_on_from_and_else_starts() {
     assert_eq!(hash_of(&place.weft(&short)), whole);
     assert_eq!(history(&place.path("short")), history(&place.path("whole")));
     assert!(place.path("short/mine.txt").exists());
-    // What came to its end and left no checkpoint is not taken for such a one.
+    // A run that came to its end and left no checkpoint is not taken for such a one.
     let done = format!("{RUN} done --steps 3 --set output.checkpoints=false");
     hash_of(&place.weft(&done));
     refused(
@@ -565,7 +565,7 @@ fn a_history_that_was_damaged_is_put_right_or_told_of() {
         if told.is_none_or(|told| told == "they were removed") {
             assert_eq!(now, history(&place.path("whole")), "{damaged:?}");
         } else {
-            // What there was before, and all since.
+            // The earlier lines, and all since.
             assert_eq!(now.last(), history(&place.path("whole")).last());
             assert!(now.len() < 13, "{now:?}");
         }

@@ -262,7 +262,7 @@ fn a_run_is_told_line_by_line_as_json() {
         .map(|step| step["step"].as_u64().unwrap())
         .collect();
     assert_eq!(numbers, (1..=40).collect::<Vec<_>>());
-    // What a line says is what the history says.
+    // Each line agrees with the history.
     let history = fs::read_to_string(place.path("out/history.csv")).unwrap();
     let header: Vec<&str> = history.lines().next().unwrap().split(',').collect();
     let last: Vec<&str> = history.lines().last().unwrap().split(',').collect();

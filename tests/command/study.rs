@@ -330,7 +330,7 @@ fn a_recording_that_is_stopped_goes_on_and_its_record_is_of_the_same_tests() {
         record(&place.path("out/records/small"))["resumed_from"],
         last
     );
-    // What it could go on from is not needed any more.
+    // The files that it could go on from are not needed any more.
     assert_eq!(checkpoints(&place.path("out/records/small")), [0; 0]);
     assert!(!place.names("out/records").contains("small.begun"));
     place.weft(&format!("{study} --out whole"));
@@ -486,7 +486,7 @@ fn whole_runs_of_a_study_have_the_bounds_of_the_record() {
     assert_eq!((full.len(), replayed.len()), (12, 12));
     for (full, replayed) in full.iter().zip(replayed) {
         assert_eq!(full["work_bound_ms"], replayed["work_bound_ms"]);
-        // What all ranks do alike no number of them makes quicker.
+        // Work that all ranks do alike takes as long on any number of them.
         assert!(full["bound"].as_f64().unwrap() > 0.9, "{full}");
         assert_eq!(full["not_computing"], Value::Null);
         let idle = replayed["not_computing"].as_f64().unwrap();

@@ -105,7 +105,7 @@ impl Assignment {
             }
         }
         boundaries.extend([last, u64::MAX]);
-        // What was observed belongs to the stretches as they were.
+        // Observations belong to the stretches as they were.
         let (mut within, mut paces) = (0, Vec::with_capacity(ranks));
         for ends in boundaries.windows(2) {
             let (mut at, end) = (ends[0], ends[1].min(all));

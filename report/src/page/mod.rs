@@ -1,8 +1,8 @@
 //! The report as a page: one file with everything in it, that works from a disk, in any browser of
 //! today.
 //!
-//! What can be said without a script is said in HTML: what stands out, tables, bars. Everything to
-//! be zoomed, turned or pointed at is drawn by `page.js` from arrays in the page.
+//! Findings, tables and bars need no script and are HTML. Everything to be zoomed, turned or
+//! pointed at is drawn by `page.js` from arrays in the page.
 
 mod data;
 mod pack;
@@ -176,7 +176,7 @@ fn one(
             out,
             number,
             "timeline",
-            "What every rank did when",
+            "The timeline of every rank",
             "Wheel zooms, dragging moves, double click shows all. Keys, once the picture is chosen: ← → move, + − zoom, \
              ↑ ↓ choose a rank, n p go from task to task, Home shows all. Point at anything to see what it is.",
         )?;

@@ -159,8 +159,8 @@ impl<'m> MpiComm<'m> {
         while !self.sending.is_empty() || self.unanswered > 0 {
             self.look_round();
         }
-        // What each rank has sent to each says when all of it is here; knowing it means that all
-        // have come.
+        // The numbers of messages that each rank has sent to each say when all are here. A rank
+        // that knows these numbers knows that all ranks have come.
         let sent = self.sent.clone();
         let mut due = vec![0_u64; sent.len()];
         let lanes = Rc::clone(&self.lanes);
@@ -505,7 +505,7 @@ impl Comm for MpiComm<'_> {
     }
 
     fn reopen(&mut self, tag: Tag) {
-        // What has arrived, or was announced, came too early.
+        // Messages that have arrived, or were announced, came too early.
         self.poll();
         if self.mailbox.is_closed(tag) {
             let early = self.arriving.iter_mut().filter(|a| a.tag == tag);

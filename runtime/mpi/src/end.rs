@@ -1,11 +1,10 @@
 //! Ending together: a job has one fate, one message about it, and one exit code.
 //!
 //! A rank that fails ends the job for all, within a second, wherever the others are: MPI's own
-//! abort kills them and hands the code to the launcher. What takes the rest of that second is that
-//! only one rank should say why. A rank that fails tells rank 0 first, and speaks when rank 0 says
-//! so; if rank 0 does not answer, because it computes, or is gone, it speaks after a while, lower
-//! ranks sooner than higher ones. Ranks that only learn of the end are silent, and wait to be
-//! killed.
+//! abort kills them and hands the code to the launcher. The rest of that second is spent so that
+//! only one rank says why. A rank that fails tells rank 0 first, and speaks when rank 0 says so; if
+//! rank 0 does not answer, because it computes, or is gone, it speaks after a while, lower ranks
+//! sooner than higher ones. Ranks that only learn of the end are silent, and wait to be killed.
 //!
 //! A panic on any thread ends the job the same way, unless it is one that the runtime turns into an
 //! error of a join. Unwinding would not do: the rank would leave, or wait in MPI's finalisation,

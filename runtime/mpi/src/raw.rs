@@ -74,7 +74,7 @@ impl Lane {
             )
         };
         if found == 0 || value.is_null() {
-            // What the standard promises.
+            // The value that the standard promises.
             return 32_767;
         }
         // SAFETY: MPI says that this attribute points to an integer, which lives as long as MPI

@@ -4,8 +4,8 @@
 //! *offset*, which *drifts* by some millionths. [`read_clocks`] measures the offset by ping-pong,
 //! as Cristian's method does: a rank asks rank 0 for its time, which was read at some moment
 //! between question and answer. Taken to be the middle, it is wrong by at most half the round trip;
-//! of several exchanges the quickest counts. What two such readings say, one at the start and one
-//! at the end, is a line from the rank's clock to that of rank 0: a [`ClockMap`].
+//! of several exchanges the quickest counts. Two such readings, one at the start and one at the
+//! end, give a line from the rank's clock to that of rank 0: a [`ClockMap`].
 //!
 //! * [Cristian 1989] F. Cristian: Probabilistic clock synchronization. Distributed Computing 3.
 

@@ -85,7 +85,7 @@ pub enum CommError {
         /// The rank that waits.
         waiting: Rank,
     },
-    /// A rank died. What drivers know of that, they answer to every call from then on.
+    /// A rank died. Drivers that know of it answer so to every call from then on.
     #[error("rank {} died", rank.0)]
     Died {
         /// The rank that is gone.

@@ -91,7 +91,7 @@ struct ThreadComm {
 ///
 /// # Errors
 /// No ranks, too many, or a rank that panicked: the other ranks then get [`CommError::Aborted`]
-/// from whatever they ask next. What they then returned, [`launch_each`] tells.
+/// from whatever they ask next. [`launch_each`] also tells what they then returned.
 pub fn launch<R: Send>(
     ranks: usize,
     body: impl Fn(&mut dyn Comm) -> R + Sync,
@@ -314,7 +314,7 @@ impl Comm for ThreadComm {
                 });
             }
             if from == self.rank {
-                // What a rank sent to itself has arrived already.
+                // Messages of a rank to itself have arrived already.
                 if self.poll()? {
                     continue;
                 }
@@ -340,7 +340,7 @@ impl Comm for ThreadComm {
     }
 
     fn reopen(&mut self, tag: Tag) {
-        // What has arrived came too early; an error is kept for the next call.
+        // Messages that have arrived came too early; an error is kept for the next call.
         drop(self.poll());
         self.mailbox.reopen(tag);
     }

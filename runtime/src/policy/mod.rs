@@ -34,7 +34,7 @@ pub struct Policy {
     /// that have nothing to do; and, where workers are threads, after a thief was sent away.
     pub low_water: usize,
     /// Whether a running task is split at once for a thief that would otherwise get nothing, if it
-    /// runs on the thread that answers. What the 2006 paper does is without this.
+    /// runs on the thread that answers. The 2006 paper does not do this.
     pub split_on_request: bool,
     /// Time after which an unanswered request is followed by one to another victim.
     pub steal_timeout: Duration,

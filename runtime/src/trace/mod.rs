@@ -40,8 +40,8 @@
 //! events in a [`Recorder`]. The [`Trace`]s of all ranks are read by [`Analysis`], which finds
 //! causes of idle time, and by people, in the pictures that [`write_perfetto`] makes.
 //!
-//! A scope is a part of a program. What its ranks did outside, and in all scopes, is on their
-//! [`Timeline`]s, which [`write_timelines`] draws.
+//! A scope is a part of a program. The activities of its ranks outside, and in all scopes, are on
+//! their [`Timeline`]s, which [`write_timelines`] draws.
 //!
 //! Clocks are assumed to agree: they do in virtual time and between threads of one process. Traces
 //! of processes whose clocks differ must be brought to one clock first, or times between ranks mean
@@ -111,8 +111,8 @@ pub enum What {
         /// Units of work charged since it was taken up; the largest number stands for more as well.
         units: u32,
     },
-    /// The task that a worker runs begins to wait in a join of a group that it made. What the
-    /// worker runs until that ends is within it.
+    /// The task that a worker runs begins to wait in a join of a group that it made. The tasks that
+    /// the worker runs until that ends are within it.
     WaitBegin {
         /// The number of the worker on its rank.
         worker: u16,
@@ -166,8 +166,8 @@ pub enum What {
         kind: u16,
         /// Requests for tasks that came meanwhile, and had to wait.
         requests: u16,
-        /// How long that took, in µs; it ended at the time of this event. What was read then comes
-        /// after it.
+        /// How long that took, in µs; it ended at the time of this event. The messages that were
+        /// read then come after it.
         us: u32,
     },
     /// The rank's pool holds this many tasks. It is recorded when it has changed, but not more

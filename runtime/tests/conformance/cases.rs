@@ -247,7 +247,7 @@ fn left(comm: &mut dyn Comm) {
     match comm.rank() {
         Rank(0) if comm.size() > 1 => comm.send(Rank(1), Tag(3), vec![1]).unwrap(),
         Rank(1) => {
-            // What was sent before leaving still arrives.
+            // Messages that were sent before leaving still arrive.
             assert_eq!(comm.recv_from(Rank(0), Tag(3)).unwrap(), [1]);
             let left = CommError::Left {
                 rank: Rank(0),

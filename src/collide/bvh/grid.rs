@@ -1,9 +1,9 @@
 //! The grid of a step, on which all its volumes lie.
 //!
 //! A step has one grid, laid over all of the cloth as it is when the step begins. Planes of volumes
-//! are rounded outwards to its lines, so that a rounded volume holds what the exact one holds. What
-//! lies off the grid is held by its border: it is distinguished from what lies on the grid, but not
-//! from other things off it.
+//! are rounded outwards to its lines, so that a rounded volume holds what the exact one holds.
+//! Points off the grid are held by its border. They are distinguished from points on the grid, but
+//! not from others off it.
 //!
 //! The grid is a function of positions, which all ranks know. Its lines lie at multiples of a power
 //! of two, so that it stays for many steps, and so do volumes of bodies at rest.

@@ -381,7 +381,7 @@ mod tests {
 
             let mut volumes = Vec::new();
             let refit = Refit::new(&tree, corners);
-            // What was there before is of no matter.
+            // The earlier contents do not matter.
             refit.run(&vec![vertices[0]; vertices.len()], &mut volumes);
             refit.run(&vertices, &mut volumes);
             let nodes = Nodes(&volumes);

@@ -288,7 +288,7 @@ fn bounds_that_others_made_are_those_made_here() {
         let tiles = case.cloth[1].tiles().len();
         assert!(tiles > 3);
         let made = all.separation_bounds_of(0..tiles);
-        // What a replay takes a tile to have.
+        // The bytes that a replay takes a tile to have.
         assert_eq!(made.len(), 85 * tiles);
         assert!(made.iter().any(|&f| f > 0) && made.contains(&0));
         for share in [tiles - 2..tiles, 0..1, 1..tiles - 2, 2..2] {
@@ -314,7 +314,7 @@ fn bounds_are_made_with_cells_that_others_made() {
         for (place, tile) in tiles.iter().enumerate() {
             let beside = || (0..tile.beside.len()).map(move |which| (place, which));
             let cells = all.cells_beside(beside());
-            // What a replay takes them to have.
+            // The numbers that a replay takes them to have.
             let expected = [0, 15 * 13, 0, 34 * 13][tile.beside.len()];
             assert_eq!(cells.len(), expected);
             for wrong in [&[&cells[..], &[0.0]].concat(), &[0.0; 14][..]] {

@@ -53,7 +53,7 @@ proptest! {
         for cloth in &case.cloth {
             let mut rooms = [Volumes::default(), Volumes::default()];
             for case in [&before, &case] {
-                // What there was in the step before stays where nobody looks.
+                // The contents of the step before stay where nobody looks.
                 let geometry = case.geometry(cloth);
                 let [whole, subtrees] = rooms.each_mut().map(|room| {
                     Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt)

@@ -151,8 +151,8 @@ impl Raster {
     }
 
     /// Averages blocks of samples into 8-bit pixels, of the rows that are kept; `shade` gives
-    /// linear light of a hit, `behind` that of a row where there is none. What a pixel sees of a
-    /// triangle is shaded once.
+    /// linear light of a hit, `behind` that of a row where there is none. The part of a triangle
+    /// that a pixel sees is shaded once.
     pub(super) fn resolve(
         &self,
         block: usize,

@@ -84,7 +84,7 @@ impl Groups {
         let pairs = of_vertex.iter().enumerate().flat_map(|(row, &own)| {
             let columns =
                 (pattern.block_columns(row).1.iter()).chain(pattern.scalar_columns(row).1);
-            // What another rank owns may be before the first, and is then beyond all.
+            // A group of another rank may be before the first, and is then beyond all.
             let others = columns.map(|&column| aggregates.group_of(column).wrapping_sub(first));
             (others.filter(move |&other| other < own)).map(move |other| (own, other))
         });

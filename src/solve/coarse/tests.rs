@@ -90,7 +90,7 @@ fn rigid_motions_of_aggregates_are_found() {
         carried.all.copy_from_slice(carried.own);
         found.solve_residual();
         for (row, (found, u)) in moved(&found.correction).iter().zip(&u).enumerate() {
-            // What f32 leaves of it.
+            // The tolerance is that of f32.
             assert!((*found - *u).length() < 1e-5, "row {row}: {found} for {u}");
         }
     }

@@ -141,7 +141,7 @@ fn torn(world: &World, x: &[DVec3], via: u32, limit: f64) -> Option<Cause> {
     let mut held: Vec<(u32, usize, f64)> = held(world)
         .map(|held| (held.vertex, held.pin, ways[held.vertex as usize]))
         .filter(|(vertex, ..)| world.model().cloth_of_vertex()[*vertex as usize] as usize == cloth)
-        // What slides goes where it is pulled.
+        // A vertex that slides goes where it is pulled.
         .filter(|(_, pin, way)| pins[*pin].slide == Slide::Nowhere && way.is_finite())
         .collect();
     held.sort_by(|a, b| a.2.total_cmp(&b.2).then(a.0.cmp(&b.0)));

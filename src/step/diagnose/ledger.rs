@@ -168,8 +168,8 @@ impl Impulses {
         self.bodies.clear();
     }
 
-    /// Notes the impulses that pins and bodies exert in a solve. What bodies exert has the friction
-    /// that is part of the system.
+    /// Notes the impulses that pins and bodies exert in a solve. The impulses of bodies include the
+    /// friction that is part of the system.
     pub(crate) fn note_solve(
         &mut self,
         at: Context<'_>,

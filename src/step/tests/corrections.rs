@@ -59,7 +59,7 @@ fn a_layer_that_falls_on_one_on_the_floor_lies_down_on_it() {
             "#
         );
         let (speed, strain, crossing) = worst(&text, 50);
-        // What it falls with, and a step of gravity.
+        // The bound is the speed of the fall, and a step of gravity.
         let fall = f64::sqrt(2.0 * 9.81 * height);
         assert!(speed < 1.05 * fall, "{speed} of {fall}");
         assert!(strain < 0.065 && crossing == 0, "{strain} {crossing}");

@@ -1,10 +1,10 @@
 //! Clocks of ranks that compute and send in a pattern that nobody has to decide: the data-parallel
 //! phases.
 //!
-//! What [`weft_runtime::comm::virtual_time`] would find out by running each rank, computed for all
-//! at once. A message costs what it costs there: its sender is busy for the overhead, and may send
-//! again once its bytes have left and after the gap; it arrives after latency and transfer, and
-//! taking it costs the overhead again.
+//! The clocks are those that [`weft_runtime::comm::virtual_time`] would find by running each rank,
+//! computed for all at once. A message costs what it costs there: its sender is busy for the
+//! overhead, and may send again once its bytes have left and after the gap; it arrives after
+//! latency and transfer, and taking it costs the overhead again.
 
 use weft_runtime::comm::virtual_time::{Link, Network};
 use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};

@@ -5,7 +5,7 @@
 //! nothing is decided, are computed ([`clocks`](self)): who computes how long follows from the
 //! layout, who sends what to whom too. Same record, same machine, same seed: same times, to the ns.
 //!
-//! What a replay leaves out: caches, memory bandwidth, anything that other programs do, and rows of
+//! A replay leaves out caches, memory bandwidth, anything that other programs do, and rows of
 //! impulses that strain limits add (their cost is in what else responds, evenly). Prices are those
 //! of one rank.
 
@@ -194,7 +194,7 @@ pub fn replay(
             });
         }
     }
-    // What ranks tell each other of the costs of the last step.
+    // The bytes in which ranks report the costs of the last step.
     let reported = |rank: usize| match assignment {
         Some(assignment) if step.plans => SPENT * assignment.known_tests(rank).len() as u64,
         Some(_) => DID,
@@ -546,7 +546,7 @@ fn finish(
 
         let coarse = |rank: usize| layout.ranks[rank].aggregates;
         let factor = |_: usize| prices.cost(Work::CoarseFactor);
-        // What travels with sums over all vertices.
+        // The bytes that travel with sums over all vertices.
         let summed = |bytes: u64| {
             move |rank: usize| PARTIAL * layout.ranks[rank].partials + bytes * coarse(rank)
         };

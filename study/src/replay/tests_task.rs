@@ -140,7 +140,7 @@ impl<'a> Task<Env<'a>> for Tests {
         }
         let cost = (prices.of(&counts) + prices.of(&dealt) + made_ready).round() as u64;
         cx.charge(cost);
-        // What several ranks make counts once.
+        // Tests that several ranks make count once.
         let tests = counts.tests() + if first { dealt.tests() } else { 0 };
         for (tally, value) in env.tally.iter().zip([tests, counts.contacts, cost]) {
             tally.fetch_add(value, Ordering::Relaxed);

@@ -7,10 +7,10 @@
 //! options, same log, byte for byte) or the time it takes here ([`Computation::Measured`]).
 //! Everything that runs on [`Comm`] runs here unchanged, and cannot tell.
 //!
-//! What can be made to go wrong: [`Fault`]s. When every rank waits for a message and none is under
-//! way, the run ends with [`CommError::Stuck`] on each, and [`Outcome::dump`] says who waits for
-//! whom. (Ranks in a scope look around now and then and never wait like that: what a scope finds
-//! out by itself is another error, [`ScopeError::Stuck`](crate::ScopeError::Stuck).)
+//! [`Fault`]s can be made to happen. When every rank waits for a message and none is under way, the
+//! run ends with [`CommError::Stuck`] on each, and [`Outcome::dump`] says who waits for whom.
+//! (Ranks in a scope look around now and then and never wait like that: what a scope finds out by
+//! itself is another error, [`ScopeError::Stuck`](crate::ScopeError::Stuck).)
 //!
 //! Not here: workers that are threads. A scope on virtual ranks has one worker on each.
 
@@ -164,8 +164,8 @@ impl<R> Outcome<R> {
 ///
 /// # Errors
 /// No ranks, more than memory has stacks for, options that make no sense, or a rank that panicked;
-/// the others then get [`CommError::Aborted`] from whatever they ask next. What they then returned,
-/// [`launch_each`] tells.
+/// the others then get [`CommError::Aborted`] from whatever they ask next. [`launch_each`] also
+/// tells what they then returned.
 pub fn launch<R: Send>(
     ranks: usize,
     options: &VirtualOptions,
@@ -470,7 +470,7 @@ impl Comm for VirtualComm<'_, '_> {
     }
 
     fn reopen(&mut self, tag: Tag) {
-        // What has arrived came too early; an error is for the next call.
+        // Messages that have arrived came too early; an error is for the next call.
         drop(self.catch_up());
         self.world.borrow_mut().reopen(self.rank, tag);
     }

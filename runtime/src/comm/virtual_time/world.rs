@@ -380,7 +380,7 @@ impl World {
         let end = end.filter(|end| end.told_to(rank) <= place.clock);
         let death = self.deaths.first();
         let death = death.filter(|death| death.told <= place.clock);
-        // What was told first is what this rank goes on to say.
+        // The error that reached this rank first is its answer from then on.
         match (end, death) {
             (Some(end), Some(death)) if end.told_to(rank) < death.told => Err(end.error.clone()),
             (_, Some(death)) => Err(CommError::Died { rank: death.rank }),
