@@ -52,7 +52,7 @@ const NO_BEGINNING: [&str; 7] = [
     "So many ",
     "The same ",
     "Those ",
-    "What is ",
+    "What ",
     "Who ",
 ];
 
