@@ -108,7 +108,8 @@ struct Problem<'a> {
     /// The residual of no change but the prescribed ones; other residuals are given as shares of
     /// it.
     initial: f64,
-    /// Where the system stands for the peers, and which vertex of theirs each is.
+    /// The folder in which the system stands for the peers, and the number of each vertex in
+    /// theirs.
     directory: &'a Path,
     order: &'a [u32],
 }

@@ -63,11 +63,11 @@ impl AggregateOptions {
 pub struct Aggregates {
     /// The aggregate of each vertex.
     of_vertex: Vec<u32>,
-    /// Where the aggregates of each patch start; one entry more than there are patches.
+    /// The starts of the aggregates of each patch; one entry more than there are patches.
     offsets: Vec<u32>,
     /// The group of each vertex.
     group_of_vertex: Vec<u32>,
-    /// Where the groups of each aggregate start; one entry more than there are aggregates.
+    /// The starts of the groups of each aggregate; one entry more than there are aggregates.
     group_offsets: Vec<u32>,
 }
 

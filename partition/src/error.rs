@@ -22,9 +22,9 @@ pub enum PartitionError {
     /// An edge leads out of the graph.
     #[error("vertex {vertex} has neighbour {neighbour}, but there are only {vertices} vertices")]
     NoSuchVertex {
-        /// Where the edge starts.
+        /// The vertex at which the edge starts.
         vertex: u32,
-        /// Where it leads.
+        /// The vertex to which it leads.
         neighbour: u32,
         /// How many vertices there are.
         vertices: usize,

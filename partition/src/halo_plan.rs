@@ -113,7 +113,7 @@ impl HaloPlan {
         self.owned.len() + self.halo.len()
     }
 
-    /// Where a vertex stands in a vector with halo; `None` if this rank neither owns nor reads it.
+    /// The place of a vertex in a vector with halo; `None` if this rank neither owns nor reads it.
     #[must_use]
     pub fn local_index(&self, vertex: u32) -> Option<usize> {
         if self.owned.contains(&(vertex as usize)) {

@@ -13,9 +13,9 @@ use crate::{PartitionError, PatchTree};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
     depth: u32,
-    /// Where the patches of each rank start; one entry more than there are ranks.
+    /// The starts of the patches of each rank; one entry more than there are ranks.
     first_patch: Vec<usize>,
-    /// Where the vertices of each rank start, in the numbering of the tree.
+    /// The starts of the vertices of each rank, in the numbering of the tree.
     first_vertex: Vec<usize>,
 }
 

@@ -61,7 +61,7 @@ impl PatchOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchTree {
     depth: u32,
-    /// Where the vertices of each patch start, in new numbers; one entry more than there are
+    /// The starts of the vertices of each patch, in new numbers; one entry more than there are
     /// patches.
     offsets: Vec<u32>,
     /// The vertex weights of each patch together.
@@ -293,7 +293,7 @@ impl PatchTree {
     }
 }
 
-/// Where a vertex lies, in the order of the leaves, seen from the branch that is cut.
+/// The place of a vertex, in the order of the leaves, seen from the branch that is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     /// The leaf just before.

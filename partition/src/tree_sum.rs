@@ -50,7 +50,7 @@ pub struct TreeSum {
     first_patch: Vec<usize>,
     /// The complete subtrees of all ranks, from left to right.
     subtrees: Vec<Subtree>,
-    /// Where those of each rank start; one entry more than there are ranks.
+    /// The starts of those of each rank; one entry more than there are ranks.
     offsets: Vec<usize>,
 }
 

@@ -93,7 +93,7 @@ pub struct Traced {
     pub efficiency: Option<Efficiency>,
     /// Work in each phase, without waits: lines as in the phase table.
     pub work: Vec<Phase>,
-    /// Where the time went.
+    /// The division of the time.
     pub division: Division,
     /// The steals, by thief and victim.
     pub steals: BTreeMap<(u32, u32), Stolen>,

@@ -1,5 +1,5 @@
-//! Where the time of every rank went, moment by moment: each has one use or one cause of idleness,
-//! so that all parts add up to what there was.
+//! The division of the time of every rank, moment by moment: each has one use or one cause of
+//! idleness, so that all parts add up to what there was.
 //!
 //! Outside of scopes a rank computes or waits for a message. In a scope each of its workers runs a
 //! task or is idle, and what it lacks shows by what *all* ranks do at that moment: tasks may wait
@@ -180,7 +180,8 @@ pub(crate) fn is_collective(wait: &str) -> bool {
     matches!(wait, "allgather" | "barrier" | "broadcast" | "gather")
 }
 
-/// When any rank was busy with outputs: spans in the order of time that do not overlap.
+/// The times in which any rank was busy with outputs: spans in the order of time that do not
+/// overlap.
 fn outputs(tracks: &Tracks) -> Vec<(u64, u64)> {
     let mut parts: Vec<(u64, u64)> = tracks
         .ranks

@@ -110,7 +110,7 @@ impl Findings {
         findings
     }
 
-    /// Where most of the loop lies between steps, that is what to look at first.
+    /// Puts the time between steps first, if most of the loop lies there.
     fn put_other_first(&mut self, digest: &Digest) {
         let Some(share) = digest.mostly_between() else {
             return;

@@ -347,7 +347,7 @@ fn read_history(path: &Path) -> Result<Vec<Row>, ReportError> {
     }
 }
 
-/// When a step ended on a rank.
+/// The time at which a step ended on a rank.
 fn end_of_step(timeline: &Timeline, step: u64) -> Option<u64> {
     let is_step = |span: &&Span| {
         let kind = timeline.kinds.get(usize::from(span.kind));

@@ -112,7 +112,7 @@ pub(crate) fn efficiency_of_traced(traced: &Traced) -> String {
     format!("POP, traced steps, no wait is useful{}", traced.mark())
 }
 
-/// Where idle time went, largest first.
+/// The causes of idle time, largest first.
 fn causes(traced: &Traced) -> String {
     let all = traced.division.all();
     let mut text = format!(

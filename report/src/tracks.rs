@@ -15,9 +15,9 @@ pub const FIRST_BODY: u32 = 1_000_000;
 /// A task on a worker, from being taken up to being set down; times in ns of rank 0's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskSpan {
-    /// When it was taken up.
+    /// The time at which it was taken up.
     pub begin: u64,
-    /// When it was set down.
+    /// The time at which it was set down.
     pub end: u64,
     /// The task's subject, see [`Detail::of`].
     pub of: [u32; 2],
@@ -42,9 +42,9 @@ impl TaskSpan {
 /// A phase of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseSpan {
-    /// When it began, in ns.
+    /// The time at which it began, in ns.
     pub begin: u64,
-    /// When it ended.
+    /// The time at which it ended.
     pub end: u64,
     /// The phase: an index into [`Tracks::phases`].
     pub phase: u8,
@@ -55,9 +55,9 @@ pub struct PhaseSpan {
 /// A wait of the main thread for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitSpan {
-    /// When it began, in ns.
+    /// The time at which it began, in ns.
     pub begin: u64,
-    /// When it ended.
+    /// The time at which it ended.
     pub end: u64,
     /// The kind of wait: an index into [`Tracks::waits`].
     pub kind: u8,
@@ -68,9 +68,9 @@ pub struct WaitSpan {
 /// A request for tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it was sent, in ns.
+    /// The time at which it was sent, in ns.
     pub asked: u64,
-    /// When its answer came.
+    /// The time at which its answer came.
     pub answered: u64,
     /// The rank asked.
     pub victim: u32,

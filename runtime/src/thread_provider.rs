@@ -1,4 +1,4 @@
-//! Where the threads of a scope's workers come from.
+//! The source of the threads of a scope's workers.
 
 use std::io;
 

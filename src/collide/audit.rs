@@ -195,7 +195,7 @@ impl<'a> Skin<'a> {
         }
     }
 
-    /// Where its vertices are, in m.
+    /// The positions of its vertices, in m.
     #[must_use]
     pub fn positions(&self) -> &[DVec3] {
         &self.x

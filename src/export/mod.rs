@@ -55,7 +55,7 @@ impl ExportOptions {
     }
 }
 
-/// Where the files go.
+/// The place for the files.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// The folder `exports` in the directory of the run, as files of its own.

@@ -32,7 +32,7 @@ pub enum MeshError {
     Format {
         /// The file.
         path: PathBuf,
-        /// Where in it, unless it is the whole of it.
+        /// The place in it, unless it is the whole of it.
         place: Option<FilePlace>,
         /// The problem.
         message: String,

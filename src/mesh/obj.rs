@@ -118,7 +118,7 @@ fn push_number(text: &mut Vec<u8>, mut number: u64) {
 /// A face as it stands in the file.
 struct Face {
     line: usize,
-    /// Where its corners end in the list of all.
+    /// The end of its corners in the list of all.
     end: usize,
 }
 

@@ -43,7 +43,7 @@ pub(super) fn read_file(bytes: &[u8], wanted: &[&str]) -> Result<FileMesh, Probl
 
 /// The numbers that follow the header, one by one.
 trait Body {
-    /// Where it is: the next byte, and its line in text.
+    /// The present place: the next byte, and its line in text.
     fn place(&self) -> (usize, usize);
     /// Begins one of an element.
     fn begin(&mut self) -> Result<(), Problem>;

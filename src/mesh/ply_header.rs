@@ -11,7 +11,7 @@ pub(super) struct Header<'a> {
     pub(super) format: Format,
     pub(super) elements: Vec<Element<'a>>,
     pub(super) ending: Ending,
-    /// Where what follows the header begins: its first byte and line.
+    /// The beginning of the data behind the header: its first byte and line.
     pub(super) body: (usize, usize),
 }
 

@@ -51,7 +51,7 @@ pub struct RunRecord {
     pub partition: Option<PartitionRecord>,
     /// Wall time of the time loop in s, slowest rank.
     pub loop_s: Option<f64>,
-    /// Where the time went, in the order of the phase table.
+    /// The times of the phases, in the order of the phase table.
     #[serde(default)]
     pub phases: Vec<PhaseRecord>,
     /// The activities of ranks between steps: the parts of `loop_s` that belong to no phase.
@@ -76,8 +76,8 @@ pub struct RunRecord {
     /// since.
     #[serde(default)]
     pub resumed_from: Option<u64>,
-    /// Where the cloth of its frames crosses itself or bodies, if they were audited; of the frames
-    /// since it went on.
+    /// The crossings of its frames of cloth with cloth or bodies, if they were audited; of the
+    /// frames since it went on.
     #[serde(default)]
     pub audit: Option<FrameAudit>,
     /// The trace, if there is one.
@@ -197,7 +197,7 @@ pub struct BodyRecord {
     pub formula: Option<Analytic>,
     /// Its velocity in m/s; zero for a body at rest, or one with a motion.
     pub velocity: DVec3,
-    /// Where it goes, if it does not keep its velocity.
+    /// Its path, if it does not keep its velocity.
     pub motion: Option<Motion>,
 }
 

@@ -513,7 +513,7 @@ fn renamed<T: Copy, const N: usize>(
     elements
 }
 
-/// Where some vertices are.
+/// The positions of some vertices.
 fn at<const N: usize>(vertices: [u32; N], x: &[DVec3]) -> [DVec3; N] {
     vertices.map(|v| x[v as usize])
 }

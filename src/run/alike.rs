@@ -36,7 +36,7 @@ pub struct Given {
     said: String,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Source {
     Options,

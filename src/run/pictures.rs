@@ -78,7 +78,7 @@ impl<'w> Pictures<'w> {
     }
 }
 
-/// Where pictures are taken from: as the scene says, or so that cloth and bodies are seen.
+/// The camera of pictures: as the scene says, or so that cloth and bodies are seen.
 fn camera(world: &World) -> Camera {
     let scene = world.scene();
     let (mut low, mut high) = (DVec3::INFINITY, DVec3::NEG_INFINITY);

@@ -35,12 +35,12 @@ pub(super) enum Value {
 /// A key of a table with its value.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// Where the key stands.
+    /// The place of the key.
     pub(super) origin: Origin,
     pub(super) node: Node,
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Origin {
     /// This line of the text, from 1.

@@ -47,7 +47,7 @@ impl SceneError {
 /// Shown as `scenes/x.toml:12: cloth.material.bendng: unknown key; did you mean ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it is.
+    /// The place of the problem.
     pub location: Location,
     /// The dotted key, empty for a syntax error.
     pub key: String,
@@ -55,7 +55,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// Where something in a scene was said.
+/// A place in a scene.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
     /// A place in the text.

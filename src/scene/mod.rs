@@ -152,7 +152,7 @@ impl Time {
 pub struct Cloth {
     /// Its name in messages and files.
     pub name: String,
-    /// Where its mesh comes from.
+    /// The source of its mesh.
     pub source: ClothSource,
     /// The material of the cloth.
     pub material: Material,
@@ -172,7 +172,7 @@ pub struct Cloth {
     pub pins: Vec<Pin>,
 }
 
-/// Where a cloth's mesh comes from.
+/// The source of a cloth's mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClothSource {
     /// A flat rectangle in a plane `z = const`, herringbone diagonals.
@@ -525,7 +525,7 @@ impl Held {
     }
 }
 
-/// Where held vertices may go.
+/// The directions in which held vertices may go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Slide {
     /// They may go nowhere.
@@ -1079,7 +1079,7 @@ pub struct Output {
     pub pictures: bool,
     /// Size of pictures in pixels.
     pub picture_size: [u32; 2],
-    /// Where the camera stands, in m; chosen from the scene if absent.
+    /// The position of the camera, in m; chosen from the scene if absent.
     pub camera: Option<DVec3>,
     /// The point at which the camera looks, in m; chosen from the scene if absent.
     pub look_at: Option<DVec3>,

@@ -15,7 +15,7 @@ use super::quantity::{Dimension, Number};
 use super::reader::{Range, Table};
 use crate::mesh::{orientation, turn};
 
-/// Where a body goes.
+/// The path of a body.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Motion {
     /// The point in m, of the body where it is placed, about which it turns.
@@ -28,7 +28,7 @@ pub struct Motion {
     pub keyframes: Vec<Keyframe>,
 }
 
-/// Where a body is at a time.
+/// The placement of a body at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Keyframe {
     /// The time in s, from 0.

@@ -52,7 +52,7 @@ pub enum PatternError {
     },
 }
 
-/// Where a block is kept; found once with [`Pattern::block_slot`].
+/// The place of a block; found once with [`Pattern::block_slot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSlot(u32);
 
@@ -63,7 +63,7 @@ impl BlockSlot {
     }
 }
 
-/// Where a scalar is kept, or the block that it is added to; found once with
+/// The place of a scalar, or the block that it is added to; found once with
 /// [`Pattern::scalar_slot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalarSlot(ScalarPlace);
@@ -101,7 +101,7 @@ pub struct Pattern {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Columns {
-    /// Where the entries of each row start; one more than there are rows.
+    /// The starts of the entries of each row; one more than there are rows.
     starts: Vec<u32>,
     local: Paged<u32>,
     global: Vec<u32>,
@@ -210,15 +210,15 @@ impl Pattern {
         (self.blocks.global.len(), self.scalars.global.len())
     }
 
-    /// Where the block of an owned row (local index) and a column (global number) is; `None` if
+    /// The place of the block of an owned row (local index) and a column (global number); `None` if
     /// there is none.
     #[must_use]
     pub fn block_slot(&self, row: usize, column: u32) -> Option<BlockSlot> {
         self.blocks.find(row, column).map(BlockSlot)
     }
 
-    /// Where a scalar of an owned row (local index) and a column (global number) goes; `None` if
-    /// nowhere.
+    /// The place of a scalar of an owned row (local index) and a column (global number); `None` if
+    /// it has none.
     ///
     /// If there is a block for the two, the scalar times identity is added into it.
     #[must_use]
@@ -237,13 +237,13 @@ impl Pattern {
         self.diagonal[row]
     }
 
-    /// Where the blocks of a row (local index) stand, and their columns as global numbers.
+    /// The places of the blocks of a row (local index), and their columns as global numbers.
     pub(crate) fn block_columns(&self, row: usize) -> (Range<usize>, &[u32]) {
         let at = self.blocks.row(row);
         (at.clone(), &self.blocks.global[at])
     }
 
-    /// Where the scalars of a row (local index) stand, and their columns as global numbers.
+    /// The places of the scalars of a row (local index), and their columns as global numbers.
     pub(crate) fn scalar_columns(&self, row: usize) -> (Range<usize>, &[u32]) {
         let at = self.scalars.row(row);
         (at.clone(), &self.scalars.global[at])

@@ -20,12 +20,12 @@ pub struct System<'a> {
     pub rhs: &'a [DVec3],
     /// The directions that are prescribed; changes in m/s.
     pub filter: &'a Filter,
-    /// Where the owned vertices are, in m: what rigid motions of the coarse level are about. Other
-    /// preconditioners do not use them.
+    /// The positions of the owned vertices, in m, about which the coarse level's rigid motions are.
+    /// Other preconditioners do not use them.
     pub positions: &'a [DVec3],
 }
 
-/// When a solve is good enough. It is the same on every rank.
+/// The criterion by which a solve is good enough. It is the same on every rank.
 ///
 /// Residuals are measured in the norm of the [preconditioner](super::Preconditioner), √(r·M r),
 /// whose unit is √J. M stands for A⁻¹, and if it were A⁻¹ this would be the energy norm of the

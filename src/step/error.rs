@@ -24,7 +24,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// Where it is in its cloth.
+    /// The place of the vertex in its cloth.
     fn of(&self) -> String {
         format!("vertex {} of cloth `{}`", self.of_cloth, self.cloth)
     }

@@ -170,7 +170,7 @@ pub struct StepReport {
     /// Time in which it made patches ready before its tests, outside of tasks: what tests do that
     /// find one that is not.
     pub early: Duration,
-    /// When it began, on the rank's clock.
+    /// The time at which it began, on the rank's clock.
     pub began: Duration,
     /// Time spent in each of [`PHASES`], which follow each other; but on several ranks a system may
     /// be assembled before its step begins.

@@ -72,7 +72,7 @@ pub struct Tree {
     /// Four bits of code, 28 of size: tests of the subtree, contacts of a leaf, or groups and
     /// contacts of near pairs.
     nodes: Vec<u32>,
-    /// Where the chain of near pairs ends, which comes first if there is one: there the next root
+    /// The end of the chain of near pairs, which comes first if there is one: there the next root
     /// stands.
     root: u32,
 }

@@ -105,7 +105,7 @@ impl Sheet {
     }
 }
 
-/// Where a point of a sheet is on a cylinder along `angle`.
+/// The place of a point of a sheet on a cylinder along `angle`.
 fn cylinder(p: DVec3, angle: f64) -> DVec3 {
     let along = DVec3::new(angle.cos(), angle.sin(), 0.0);
     let s = p.dot(along);

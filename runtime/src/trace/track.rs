@@ -16,9 +16,9 @@ pub enum Mark {
     Phase {
         /// Its name.
         name: &'static str,
-        /// When it began, in ns on the rank's clock.
+        /// The time at which it began, in ns on the rank's clock.
         begin: u64,
-        /// When it ended, likewise.
+        /// The time at which it ended, likewise.
         end: u64,
         /// How many there were of what it counts; 0 if it counts nothing.
         count: u64,
@@ -38,9 +38,9 @@ pub enum Mark {
         what: &'static str,
         /// The rank from which the message came.
         from: Rank,
-        /// When the wait began, in ns on the rank's clock.
+        /// The time at which the wait began, in ns on the rank's clock.
         begin: u64,
-        /// When it ended, likewise.
+        /// The time at which it ended, likewise.
         end: u64,
     },
 }

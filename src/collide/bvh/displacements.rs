@@ -14,7 +14,7 @@ pub(in crate::collide) const DIRECTIONS: usize = 9;
 /// The number of points that stand side by side.
 pub(in crate::collide) const LANES: usize = 8;
 
-/// Where eight points are at the start of a step and at its end, seen from an anchor, in m, by
+/// The places of eight points at the start of a step and at its end, seen from an anchor, in m, by
 /// coordinates.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]

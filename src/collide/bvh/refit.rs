@@ -30,7 +30,7 @@ pub(in crate::collide) struct Refit {
     leaves: Vec<[u32; 4]>,
     /// The inner nodes, from the last on: the node, and its children.
     inner: Vec<(u32, Below)>,
-    /// Where the leaves and the inner nodes of each stretch end, from the last on.
+    /// The ends of the leaves and of the inner nodes of each stretch, from the last on.
     stretches: Vec<[u32; 2]>,
     subtrees: Vec<Subtree>,
     /// The places of the vertices of each subtree, each once.
@@ -51,7 +51,7 @@ struct Subtree {
     /// Its leaves among all, and the inner nodes below its root.
     leaves: Range<u32>,
     inner: Range<u32>,
-    /// Where its vertices are among those of all subtrees.
+    /// The range of its vertices among those of all subtrees.
     corners: Range<u32>,
 }
 

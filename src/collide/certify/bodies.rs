@@ -44,9 +44,9 @@ pub enum Form {
 pub struct Mover {
     /// Its shape.
     pub form: Form,
-    /// Where it is when the substep begins.
+    /// Its pose when the substep begins.
     pub from: Pose,
-    /// Where it is when the substep ends.
+    /// Its pose when the substep ends.
     pub to: Pose,
 }
 
@@ -231,7 +231,7 @@ impl Scenery {
         self.forms.iter().zip(motions).map(moved).collect()
     }
 
-    /// Where the vertices of bodies are when the substep begins and when it ends, in m.
+    /// The positions of the bodies' vertices when the substep begins and when it ends, in m.
     #[must_use]
     pub fn ends(&self, movers: &[Mover]) -> [Vec<DVec3>; 2] {
         let of = |pose: fn(&Mover) -> &Pose| {

@@ -39,7 +39,7 @@ const TOLERANCE: f64 = 1e-3;
 /// The outcome of the response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Responded {
-    /// Where each vertex would go now, in m.
+    /// The position to which each vertex would go now, in m.
     pub goal: Vec<DVec3>,
     /// The meetings that are still not certified.
     pub left: Vec<Meeting>,

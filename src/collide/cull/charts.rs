@@ -672,7 +672,7 @@ impl Charts {
             .map_or(Place::NOWHERE, |grid| place(grid, chart, points))
     }
 
-    /// Where the nodes of a tree lie.
+    /// The places of the nodes of a tree.
     pub(in crate::collide) fn places(&self, tree: &Bvh) -> Places {
         let mut places = vec![Place::NOWHERE; tree.len()];
         for index in (0..tree.len()).rev() {

@@ -33,7 +33,7 @@ struct Feature<const N: usize> {
     kind: PairKind,
     number: u32,
     vertices: [u32; N],
-    /// Where the vertices are at the start and at the end of the step, as the ball sees them.
+    /// The places of the vertices at the start and at the end of the step, as the ball sees them.
     ends: [[DVec3; 2]; N],
 }
 

@@ -512,7 +512,7 @@ impl<'a> Crate<'a> {
         self.value(first, budget)
     }
 
-    /// Where a jump leads to, which counts from where it stands.
+    /// The target of a jump, which counts from where it stands.
     fn behind_jump(&self, mut at: Cursor<'a>) -> Result<Cursor<'a>, Problem> {
         let from = at.at as u64;
         let by = i64::from_le_bytes(at.take("times")?);

@@ -25,7 +25,7 @@ pub(super) struct Prim {
     pub(super) name: String,
     /// The prim that it is in, unless it is at the top.
     pub(super) parent: Option<usize>,
-    /// Where it comes among those beside it, or later.
+    /// Its place among those beside it, or a later one.
     pub(super) place: usize,
     /// Its type, such as `Mesh`; empty if it has none.
     pub(super) kind: String,

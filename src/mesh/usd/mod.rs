@@ -231,7 +231,7 @@ impl Stage {
         })
     }
 
-    /// Where a prim is, by its transform and those above.
+    /// The placement of a prim, by its transform and those above.
     fn place(&self, prim: usize) -> Result<DMat4, Problem> {
         let mut place = DMat4::IDENTITY;
         let mut at = Some(prim);

@@ -9,7 +9,7 @@ const TEXT: &[u8] = include_bytes!("../../../tests/formats/usd/garment.usda");
 const BINARY: &[u8] = include_bytes!("../../../tests/formats/usd/garment.usdc");
 const PACKAGE: &[u8] = include_bytes!("../../../tests/formats/usd/garment.usdz");
 
-/// Where Pixar's library puts the points.
+/// The places of the points by Pixar's library.
 const PLACES: [[f64; 3]; 12] = [
     [1.500000000, 2.000000000, 3.000000000],
     [2.724744871, 3.224744871, 4.000000000],

@@ -104,7 +104,7 @@ impl Raster {
         }
     }
 
-    /// Where the samples of a row begin, if they are kept here.
+    /// The beginning of the samples of a row, if they are kept here.
     #[inline]
     fn row(&self, y: usize) -> Option<usize> {
         let place = *self.places.get(y)?;

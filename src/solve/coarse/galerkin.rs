@@ -36,9 +36,9 @@ pub(super) struct Galerkin {
     near: Vec<Entry>,
     far: Vec<Entry>,
     targets: Vec<Target>,
-    /// Where the targets of each row start; one more than there are rows.
+    /// The starts of the targets of each row; one more than there are rows.
     starts: Vec<u32>,
-    /// Where the blocks of each owned aggregate start, counted from the first that is owned; one
+    /// The starts of the blocks of each owned aggregate, counted from the first that is owned; one
     /// more than there are.
     block_starts: Vec<usize>,
     /// The block of its aggregate to which each block of D is added.

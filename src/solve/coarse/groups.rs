@@ -41,7 +41,7 @@ pub(super) struct Groups {
     first: u32,
     /// The group of each owned vertex, counted from that, as all are here.
     of_vertex: Vec<u32>,
-    /// Where the groups of each owned aggregate start; one more than there are.
+    /// The starts of the groups of each owned aggregate; one more than there are.
     starts: Vec<usize>,
     subdomains: Subdomains,
     /// The blocks of D, its lower half: those of each subdomain follow each other.

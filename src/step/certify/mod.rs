@@ -49,7 +49,8 @@ const LED_OUT: f64 = 0.1;
 #[derive(Debug)]
 pub(crate) struct Certification {
     scenery: Scenery,
-    /// Where all vertices start and would go, those of cloth before those of bodies, in m.
+    /// The positions at which all vertices start and to which they would go, those of cloth before
+    /// those of bodies, in m.
     start: Vec<DVec3>,
     goal: Vec<DVec3>,
     /// The mean length of edges at rest, in m.

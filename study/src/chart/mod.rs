@@ -238,7 +238,7 @@ fn figure(
     drawing
 }
 
-/// Where the names of lines stand, in as many lines as they need; and where these end.
+/// The places of the names of lines, in as many lines as they need; and the end of these.
 fn legend<'a>(names: &[&'a str], width: f64) -> (Vec<(&'a str, [f64; 2])>, f64) {
     const LEFT: f64 = 12.0;
     let (mut x, mut y) = (LEFT, HEAD + LEGEND / 2.0);

@@ -13,7 +13,7 @@ use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
 #[derive(Clone, Debug)]
 pub(super) struct Clocks {
     pub(super) now: Vec<u64>,
-    /// When each may send again.
+    /// The time at which each rank may send again.
     free: Vec<u64>,
     link: Link,
     /// Time in messages so far: what a clock gained beyond computing.

@@ -121,7 +121,7 @@ pub struct Left {
     pub skew: Vec<u64>,
     /// The cost reports of each rank about its tests.
     pub cost_reports: Vec<CostReport>,
-    /// Where tests are forked by forecast, the plan that holds, and its inputs.
+    /// The plan that holds, and its inputs, if tests are forked by forecast.
     pub plan: Option<(Assignment, Forecast)>,
 }
 
@@ -366,7 +366,8 @@ pub fn replay(
     Ok((times, traces))
 }
 
-/// Where ranks fork a step's tests, after what the one before has left; `None`: each forks its own.
+/// The assignment by which ranks fork a step's tests, after the one before; `None`: each forks its
+/// own.
 pub(crate) fn assignment(
     header: &Header,
     layout: &Layout,

@@ -70,7 +70,7 @@ pub enum Fault {
     Stall {
         /// The rank.
         rank: Rank,
-        /// When it stops, at the next message it sends or looks for.
+        /// The time at which it stops, at the next message it sends or looks for.
         at: Duration,
         /// The length of the halt.
         length: Duration,

@@ -73,9 +73,9 @@ struct VirtualRank {
     queued: Time,
     inbox: BinaryHeap<Arrival>,
     mailbox: Mailbox,
-    /// When it looked for a message in vain.
+    /// The time at which it looked for a message in vain.
     looked: Time,
-    /// When it may send the next message.
+    /// The time at which it may send the next message.
     free: Time,
     /// How many times slower than others it computes.
     slowness: f64,
@@ -124,9 +124,9 @@ pub(super) struct World {
     stalls: Vec<(Rank, Time, Time)>,
     random: u64,
     places: Vec<VirtualRank>,
-    /// When ranks go on; entries that a rank's state contradicts are stale.
+    /// The times at which ranks go on; entries that a rank's state contradicts are stale.
     queue: BinaryHeap<Reverse<(Time, u32)>>,
-    /// When the rank whose turn it is goes on.
+    /// The time at which the rank whose turn it is goes on.
     turn: Time,
     /// Newest arrival of each stream, where delays differ.
     streams: BTreeMap<(u32, u32, u16), Time>,
@@ -540,7 +540,7 @@ impl World {
         self.enqueue(rank.0);
     }
 
-    /// When others may know that a rank has ended or died.
+    /// The time at which others may know that a rank has ended or died.
     fn end_known_at(&self, rank: Rank) -> Time {
         let place = &self.places[rank.index()];
         match place.state {
@@ -590,7 +590,7 @@ impl World {
         self.enqueue_all();
     }
 
-    /// When a rank goes on, if it does.
+    /// The time at which a rank goes on, if it does.
     fn wakes_at(&self, rank: u32) -> Option<Time> {
         let place = &self.places[rank as usize];
         let arrival = place.inbox.peek().map(|a| a.at.max(place.clock));
@@ -612,7 +612,7 @@ impl World {
         }
     }
 
-    /// When [`World::check`] will fail for a rank; the end of time if it will not.
+    /// The time at which [`World::check`] will fail for a rank; the end of time if it will not.
     fn stops_at(&self, rank: u32) -> Time {
         let place = &self.places[rank as usize];
         let mut at = place.dies_at;

@@ -119,9 +119,9 @@ pub struct Stretch {
     pub worker: usize,
     /// The name of its kind.
     pub kind: String,
-    /// When it was taken up, since the beginning of the scope.
+    /// The time at which it was taken up, since the beginning of the scope.
     pub begin: Duration,
-    /// When it was set down, since the beginning of the scope.
+    /// The time at which it was set down, since the beginning of the scope.
     pub end: Duration,
     /// Its own time, without the time for which it waited in joins, whatever the worker did then.
     pub own: Duration,
@@ -147,7 +147,7 @@ pub struct Deafness {
     pub rank: Rank,
     /// The name of the task's kind.
     pub kind: String,
-    /// When the rank read messages again, since the beginning of the scope.
+    /// The time at which the rank read messages again, since the beginning of the scope.
     pub end: Duration,
     /// The time for which it had read none.
     pub time: Duration,

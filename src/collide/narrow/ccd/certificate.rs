@@ -1,4 +1,5 @@
-//! When a direction proves that two features stay apart, with the bound on all rounding.
+//! The condition by which a direction proves that two features stay apart, with the bound on all
+//! rounding.
 //!
 //! # Lemma
 //!
