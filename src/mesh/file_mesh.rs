@@ -53,7 +53,7 @@ pub struct Faces {
 pub struct Texture {
     /// The coordinates, from the lower left corner of a picture to its upper right one in 0 to 1.
     pub coordinates: Vec<[f64; 2]>,
-    /// The number of the coordinates at each corner of [`Faces::corners`].
+    /// The index of the coordinates at each corner of [`Faces::corners`].
     pub corners: Vec<u32>,
 }
 
