@@ -177,6 +177,6 @@ mod tests {
             ..this.clone()
         };
         assert!(!unknown.is(&unknown) && !this.is(&unknown));
-        assert!(unknown.to_string().contains("not known"));
+        assert!(unknown.to_string().contains("unknown executable"));
     }
 }
