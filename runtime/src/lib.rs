@@ -104,6 +104,7 @@
 //! * `examples/`: the shortest useful programs.
 
 mod block;
+mod bound;
 pub mod comm;
 mod context;
 mod cpu_time;
@@ -124,6 +125,7 @@ pub mod wire;
 mod worker;
 
 pub use block::{BlockError, BlockName, Bytes};
+pub use bound::{Bound, BoundValue};
 pub use context::Context;
 pub use cpu_time::thread_time;
 pub use group::Group;

@@ -107,7 +107,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                     // It is looked at again before it runs.
                     None => {
                         entry.passed = false;
-                        self.pool.push_back(entry);
+                        self.enter_pool(entry);
                     }
                     Some(why) => self.fail(entry, *why),
                 }

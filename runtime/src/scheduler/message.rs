@@ -48,6 +48,15 @@ pub enum SchedulerMessage<T, R> {
     Done(DoneNotice),
     /// Messages that tasks have posted to the receiver.
     Posted(Vec<Vec<u8>>),
+    /// A shared bound was improved; along a binomial tree with the rank that did so at its root.
+    Improved {
+        /// Its number in the registry.
+        bound: u16,
+        /// The value; a smaller code is better.
+        code: u64,
+        /// The rank that improved it.
+        root: Rank,
+    },
 }
 
 /// Ranks, and how many items were posted to each; sorted, each once.
@@ -194,6 +203,9 @@ impl<T, R> SchedulerMessage<T, R> {
             }
             Self::Done(notice) => SchedulerMessage::Done(notice),
             Self::Posted(items) => SchedulerMessage::Posted(items),
+            Self::Improved { bound, code, root } => {
+                SchedulerMessage::Improved { bound, code, root }
+            }
             Self::Block(message) => SchedulerMessage::Block(message),
         })
     }

@@ -14,6 +14,7 @@ mod all_to_all;
 mod ancestry;
 pub mod block_protocol;
 mod blocked;
+mod bounds;
 mod cancel;
 mod delivery;
 mod end;
@@ -32,6 +33,7 @@ use self::all_to_all::AllToAll;
 use self::ancestry::Ancestries;
 pub use self::ancestry::{Ancestry, GroupId};
 use self::block_protocol::{Base, Blocks, Publisher};
+use self::bounds::SharedBounds;
 pub use self::end::messages_to_end;
 use self::leases::{AccountId, LeaseTable, NONE};
 use self::message::SchedulerMessage;
@@ -57,6 +59,11 @@ pub trait Work<R> {
     /// Blocks that must be here before it runs.
     fn needs(&self) -> &[BlockName] {
         &[]
+    }
+
+    /// Where it stands in a pool: tasks of higher priority run first.
+    fn priority(&self) -> i64 {
+        0
     }
 
     /// What its home gets if a block cannot be had on that rank.
@@ -90,6 +97,7 @@ impl Membership {
 struct Entry<T> {
     membership: Membership,
     task: T,
+    priority: i64,
     /// It is a piece that a task here gave away.
     shed: bool,
     /// The body forked it.
@@ -98,8 +106,7 @@ struct Entry<T> {
     from: Option<Rank>,
     /// Blocks that it needs are kept in the cache for it.
     holds: bool,
-    /// A worker of this rank waits in a join and may not take it. The ones it came by are the
-    /// oldest.
+    /// A worker of this rank waits in a join and may not take it.
     passed: bool,
 }
 
@@ -152,6 +159,7 @@ pub struct Scheduler<T, R> {
     me: Rank,
     ranks: u32,
     options: ScopeOptions,
+    /// By priority, the highest last; of one priority the newest last.
     pool: VecDeque<Entry<T>>,
     /// Tasks whose blocks are on their way.
     blocked: Vec<Entry<T>>,
@@ -174,6 +182,7 @@ pub struct Scheduler<T, R> {
     /// Ranks that wait for tasks, and of which group.
     waiters: Vec<(Rank, Option<GroupId>)>,
     blocks: Blocks<Bytes>,
+    bounds: SharedBounds,
     /// The blocks that the task needs that was taken last. They are kept until the next is taken,
     /// as the driver gets them in between.
     taken: Vec<BlockName>,
@@ -234,6 +243,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             requests: Requests::new(victims, policy.steal_timeout),
             waiters: Vec::new(),
             blocks: Blocks::new(me, ranks, options.cache_bytes),
+            bounds: SharedBounds::default(),
             taken: Vec::new(),
             pace: policy.interval.start(),
             outgoing: VecDeque::new(),
@@ -299,12 +309,24 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.waves.given(&membership.ancestry);
         self.leases.hire(membership.account);
         self.enter(&membership.ancestry, 1);
-        self.pool.push_back(Entry {
+        let of_body = self.body == Body::Active;
+        self.enter_pool(Entry {
             shed,
             // While it waits nothing but tasks fork.
-            of_body: self.body == Body::Active,
+            of_body,
             ..Entry::new(membership, task)
         });
+    }
+
+    /// Puts a task into the pool behind all that it does not precede.
+    fn enter_pool(&mut self, entry: Entry<T>) {
+        let precedes = |last: &Entry<T>| last.priority > entry.priority;
+        if self.pool.back().is_some_and(precedes) {
+            let at = self.pool.partition_point(|other| !precedes(other));
+            self.pool.insert(at, entry);
+        } else {
+            self.pool.push_back(entry);
+        }
     }
 
     /// A running task has finished.
@@ -321,7 +343,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.gone(&membership);
             return;
         }
-        self.pool.push_back(Entry::new(membership, task));
+        self.enter_pool(Entry::new(membership, task));
     }
 
     /// A running task begins to wait in a join: its worker may run others meanwhile.
@@ -472,6 +494,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.messages.receive(from, notice.items);
             }
             SchedulerMessage::Posted(items) => self.messages.receive(from, items),
+            SchedulerMessage::Improved { bound, code, root } => {
+                self.hear_bound(bound, (code, root))?;
+            }
             SchedulerMessage::Block(message) => {
                 let mut out = Vec::new();
                 let size = |bytes: &Bytes| bytes.len();
@@ -509,14 +534,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     // ---- out
 
-    /// The newest task of the pool within a group and its descendants, for a worker that has none.
+    /// The newest task of the pool's highest priority within a group and its descendants, for a
+    /// worker that has none.
     pub fn next_task(&mut self, within: Option<GroupId>) -> Option<(Membership, T)> {
         self.take(within, false)
     }
 
-    /// The oldest task of the pool if the body forked it, else the newest, for a worker beside the
-    /// one that takes the newest: bodies fork what reads the same one after the other, and so each
-    /// worker's caches hold more of what it needs.
+    /// The oldest task of the pool's highest priority if the body forked it, else the newest, for a
+    /// worker beside the one that takes the newest: bodies fork what reads the same one after the
+    /// other, and so each worker's caches hold more of what it needs.
     pub fn far_task(&mut self) -> Option<(Membership, T)> {
         self.take(None, true)
     }
@@ -527,13 +553,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
         loop {
             let at = match within {
-                None if far && self.pool.front().is_some_and(|e| e.of_body) => Some(0),
+                None if far => self.far_place(),
                 None => self.pool.len().checked_sub(1),
                 Some(_) => self.pool.iter().rposition(|e| e.is_within(within)),
             };
             let Some(at) = at else {
-                let new = self.pool.iter_mut().rev();
-                for entry in new.take_while(|entry| !entry.passed) {
+                for entry in &mut self.pool {
                     entry.passed = true;
                 }
                 return None;
@@ -555,6 +580,19 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.running += 1;
             return Some((entry.membership, entry.task));
         }
+    }
+
+    /// The place in the pool of the [far task](Self::far_task).
+    fn far_place(&self) -> Option<usize> {
+        let newest = self.pool.back()?;
+        let oldest = if self.pool.front()?.priority == newest.priority {
+            0
+        } else {
+            self.pool
+                .partition_point(|entry| entry.priority < newest.priority)
+        };
+        let at = self.pool.get(oldest).filter(|entry| entry.of_body);
+        Some(at.map_or(self.pool.len() - 1, |_| oldest))
     }
 
     /// The next message to send.
@@ -663,9 +701,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
 impl<T> Entry<T> {
     /// A task as it comes to a pool.
-    fn new(membership: Membership, task: T) -> Self {
+    fn new<R>(membership: Membership, task: T) -> Self
+    where
+        T: Work<R>,
+    {
         Self {
             membership,
+            priority: task.priority(),
             task,
             shed: false,
             of_body: false,

@@ -94,7 +94,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             None => self.pool.len(),
             Some(_) => self.pool.iter().filter(|e| e.is_within(within)).count(),
         };
-        let new = self.pool.iter().rev().take_while(|entry| !entry.passed);
+        let new = self.pool.iter().rev().filter(|entry| !entry.passed);
         let own = new.filter(|entry| entry.is_within(within));
         let spare = fits - own.take(self.reserved()).count();
         let marks = self.options.policy.split.of_pool(spare);
@@ -185,7 +185,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.counts.tasks_in += count;
             self.enter(&membership.ancestry, count);
             for task in bundle.tasks {
-                self.pool.push_back(Entry {
+                self.enter_pool(Entry {
                     from: Some(from),
                     ..Entry::new(membership.clone(), task)
                 });
@@ -204,6 +204,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Whether there is something for thieves.
     fn has_spare(&self) -> bool {
-        self.pool.len() > self.reserved() || self.pool.front().is_some_and(|entry| entry.passed)
+        self.pool.len() > self.reserved() || self.pool.iter().any(|entry| entry.passed)
     }
 }
