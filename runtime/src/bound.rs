@@ -20,6 +20,8 @@ use std::marker::PhantomData;
 
 use crate::sync::{AtomicU64, Ordering};
 
+/// The most bounds of a registry: a slice notes those that it has improved in the bits of a number.
+pub(crate) const MOST: usize = u64::BITS as usize;
 /// The code of a bound of which nothing is known.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
 
@@ -53,7 +55,7 @@ mod private {
         }
         fn of_code(code: u64) -> Self {
             // A code that a rank of another program has sent is any number.
-            u32::try_from(code).unwrap_or(u32::MAX)
+            Self::try_from(code).unwrap_or(Self::MAX)
         }
     }
 
@@ -75,7 +77,7 @@ mod private {
             Some(self as u64 ^ SIGN)
         }
         fn of_code(code: u64) -> Self {
-            (code ^ SIGN) as i64
+            (code ^ SIGN) as Self
         }
     }
 

@@ -114,8 +114,8 @@ pub(crate) struct SliceOutput<E: ?Sized> {
     pub(crate) results: Vec<Found>,
     pub(crate) forked: Vec<Forked<E>>,
     pub(crate) posted: Vec<(Rank, Vec<u8>)>,
-    /// The numbers of the bounds that it has improved.
-    pub(crate) improved: Vec<u16>,
+    /// A bit for each bound that it has improved.
+    pub(crate) improved: u64,
     /// Units charged since the rank picked up the last output.
     pub(crate) charged: u64,
 }
@@ -126,7 +126,7 @@ impl<E: ?Sized> Default for SliceOutput<E> {
             results: Vec::new(),
             forked: Vec::new(),
             posted: Vec::new(),
-            improved: Vec::new(),
+            improved: 0,
             charged: 0,
         }
     }
@@ -138,7 +138,7 @@ impl<E: ?Sized> SliceOutput<E> {
         self.results.is_empty()
             && self.forked.is_empty()
             && self.posted.is_empty()
-            && self.improved.is_empty()
+            && self.improved == 0
     }
 }
 
@@ -195,10 +195,7 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     pub fn improve<V: BoundValue>(&mut self, bound: Bound<V>, value: V) -> bool {
         let place = self.place_of(bound);
         let better = self.worker.bounds.merge(place, bound.code(value));
-        let improved = &mut self.worker.output.improved;
-        if better && !improved.contains(&place) {
-            improved.push(place);
-        }
+        self.worker.output.improved |= u64::from(better) << place;
         better
     }
 

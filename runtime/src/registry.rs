@@ -71,7 +71,7 @@ impl<E: ?Sized> Registry<E> {
 
     /// Adds a bound, which tasks may then [improve](crate::Context::improve). A scope refuses a
     /// registry in which two bounds have one name
-    /// ([`ScopeError::SameBound`](crate::ScopeError::SameBound)).
+    /// ([`ScopeError::SameBound`](crate::ScopeError::SameBound)), or that has more than 64.
     #[must_use]
     pub fn with_bound<V: BoundValue>(mut self, bound: Bound<V>) -> Self {
         self.bounds.push(bound.key());

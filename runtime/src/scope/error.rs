@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::block::BlockError;
+use crate::bound::MOST;
 use crate::comm::{CommError, Rank};
 use crate::task::TaskError;
 
@@ -36,6 +37,9 @@ pub enum ScopeError {
     /// Two bounds have one name, and a program could not tell them apart.
     #[error("two bounds in the registry are named `{0}`; give each a name of its own")]
     SameBound(&'static str),
+    /// A registry has more bounds than a scope shares.
+    #[error("the registry has {0} bounds, and a scope shares at most {MOST}")]
+    TooManyBounds(usize),
     /// A bound that was not registered, or was registered with another type or direction.
     #[error(
         "the bound `{0}` is not registered as it is used; add `.with_bound(…)` to the registry"

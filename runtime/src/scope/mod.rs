@@ -19,7 +19,7 @@ use std::sync::{Arc, atomic};
 use std::time::Duration;
 
 use crate::block::{BlockError, BlockName, Bytes};
-use crate::bound::{Bound, BoundValue, Bounds};
+use crate::bound::{Bound, BoundValue, Bounds, MOST};
 use crate::comm::{Comm, Rank, Tag};
 use crate::context::WorkerContext;
 use crate::group::Group;
@@ -165,7 +165,10 @@ fn run<'a, E: ?Sized + Sync>(
     };
     let ambiguous = || {
         let kind = registry.ambiguous().map(ScopeError::SameName);
-        kind.or_else(|| registry.ambiguous_bound().map(ScopeError::SameBound))
+        let bound = || registry.ambiguous_bound().map(ScopeError::SameBound);
+        let bounds = registry.bounds().len();
+        let many = (bounds > MOST).then_some(ScopeError::TooManyBounds(bounds));
+        kind.or_else(bound).or(many)
     };
     if let Some(error) = refused.or_else(ambiguous) {
         comm.abort(&error.to_string());
@@ -474,7 +477,7 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
 
     fn place_of<V: BoundValue>(&self, bound: Bound<V>) -> Result<u16, ScopeError> {
         let place = self.bounds.place(bound.key());
-        place.ok_or(ScopeError::UnknownBound(bound.name()))
+        place.ok_or_else(|| ScopeError::UnknownBound(bound.name()))
     }
 
     /// Publishes a block of bytes until the scope ends, to be [needed](Task::needs) by tasks on any

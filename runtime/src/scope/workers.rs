@@ -246,7 +246,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         for (to, message) in output.posted.drain(..) {
             self.scheduler.post_message(to, message)?;
         }
-        for bound in output.improved.drain(..) {
+        let mut improved = std::mem::take(&mut output.improved);
+        while improved != 0 {
+            let bound = improved.trailing_zeros() as u16;
+            improved &= improved - 1;
             self.scheduler.improve(bound, self.bounds.get(bound));
         }
         Ok(())

@@ -157,6 +157,12 @@ fn a_bound_that_is_not_registered_is_an_error() {
         ended[0].clone().unwrap_err(),
         ScopeError::SameBound("least")
     );
+
+    let names: [&'static str; 65] = std::array::from_fn(|at| &*format!("bound {at}").leak());
+    let add = |registry: Registry<()>, name| registry.with_bound(Bound::<u64>::least(name));
+    let many = names.into_iter().fold(Registry::new(), add);
+    let ended = on_threads(1, &ScopeOptions::default(), &many, || (), |_| Ok(()));
+    assert_eq!(ended[0].clone().unwrap_err(), ScopeError::TooManyBounds(65));
 }
 
 #[test]
