@@ -61,7 +61,8 @@
 //! let mut rhs = vec![DVec3::ZERO; 3];
 //! rhs[number(2) as usize] = DVec3::Z;
 //!
-//! let mut cg = ModifiedCg::new((&plan, &tree, &ownership), Preconditioner::block_jacobi(), Tag(1));
+//! let partition = (&plan, &tree, &ownership);
+//! let mut cg = ModifiedCg::new(partition, Preconditioner::block_jacobi(), Tag(1));
 //! let positions = [0.0, 1.0, 2.0].map(|x| x * DVec3::X);
 //! let system = System { matrix: &matrix, rhs: &rhs, filter: &filter, positions: &positions };
 //! let tolerance = Tolerance { relative: 1e-12, absolute: 0.0, max_iterations: 10 };
