@@ -68,7 +68,7 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, EncodeError> {
 ///
 /// # Errors
 /// The value cannot be serialised, or is longer.
-pub fn encode_within<T: Serialize>(value: &T, limit: usize) -> Result<Vec<u8>, EncodeError> {
+pub(crate) fn encode_within<T: Serialize>(value: &T, limit: usize) -> Result<Vec<u8>, EncodeError> {
     let mut bounded = Bounded {
         bytes: Vec::with_capacity(USUAL),
         written: 0,

@@ -12,7 +12,7 @@ use thiserror::Error;
 use weft_io::{Show as _, read_regular};
 
 /// The file that says so.
-pub const OF: &str = "study.of";
+pub(crate) const OF: &str = "study.of";
 /// Its first line.
 const MAGIC: &str = "weft study 1";
 /// Its largest size in bytes.

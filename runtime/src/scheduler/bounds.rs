@@ -42,7 +42,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     ///
     /// `code` is smaller if the value is better. It is not told again unless it is better than what
     /// was known here.
-    pub fn improve(&mut self, bound: u16, code: u64) {
+    pub(crate) fn improve(&mut self, bound: u16, code: u64) {
         let known = self.bounds.best.get(usize::from(bound));
         if known.is_none_or(|&(best, _)| code < best) && code != UNKNOWN {
             self.bounds.hear(bound, (code, self.me));

@@ -11,7 +11,7 @@ use crate::comm::Rank;
 impl<T: Work<R>, R> Scheduler<T, R> {
     /// Cancels a group and all that descend from it: tasks in pools are dropped, running ones are
     /// told.
-    pub fn cancel(&mut self, ancestry: &Arc<Ancestry>) {
+    pub(crate) fn cancel(&mut self, ancestry: &Arc<Ancestry>) {
         let group = ancestry.group();
         self.ancestries.adopt(ancestry);
         if !self.ancestries.cancel(group) {

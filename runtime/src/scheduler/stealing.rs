@@ -12,13 +12,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Whether the task that runs on the thread that answers should be split for a thief first,
     /// which would get nothing otherwise.
     #[must_use]
-    pub fn wants_split_on_request(&self) -> bool {
+    pub(crate) fn wants_split_on_request(&self) -> bool {
         self.options.policy.split_on_request && self.pool.len() <= self.reserved()
     }
 
     /// Whether running tasks should give something away now; if so, the clock of splits starts
     /// anew.
-    pub fn wants_split(&mut self, now: Duration) -> bool {
+    pub(crate) fn wants_split(&mut self, now: Duration) -> bool {
         let policy = &self.options.policy;
         let low_water = policy.low_water.max(self.reserved());
         let hungry =
@@ -38,7 +38,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// A worker has nothing to do, for no task here is within that group: ask somebody, if it is
     /// time.
-    pub fn idle(&mut self, now: Duration, within: Option<GroupId>) {
+    pub(crate) fn idle(&mut self, now: Duration, within: Option<GroupId>) {
         self.settle();
         if self.is_over() || self.pool.iter().any(|e| e.is_within(within)) {
             return;
