@@ -80,7 +80,7 @@ impl BuildIdentity {
 
     /// The build that this process runs, without a digest where the executable cannot be read.
     #[must_use]
-    pub fn as_far_as_known() -> Self {
+    pub(crate) fn as_far_as_known() -> Self {
         Self::of_this_process().map_or_else(|_| Self::with(None), Clone::clone)
     }
 

@@ -130,7 +130,7 @@ impl Team {
     /// Cuts this many elements into as many shares as there are threads; fewer if there are few
     /// elements.
     #[must_use]
-    pub fn cut_even(&self, elements: usize) -> Shares {
+    pub(crate) fn cut_even(&self, elements: usize) -> Shares {
         /// The fewest elements that are worth waking a thread for.
         const FEWEST: usize = 64;
         let chunks: Vec<Range<usize>> = (0..elements)
@@ -143,7 +143,7 @@ impl Team {
     /// Cuts elements of these weights into as many ranges as there are threads, of about the same
     /// weight each; fewer if there are few elements.
     #[must_use]
-    pub fn cut_weighted(&self, weights: impl IntoIterator<Item = u64>) -> Vec<Range<usize>> {
+    pub(crate) fn cut_weighted(&self, weights: impl IntoIterator<Item = u64>) -> Vec<Range<usize>> {
         let weights: Vec<u64> = weights.into_iter().collect();
         let threads = self.threads().min(weights.len()).max(1);
         let whole: u64 = weights.iter().sum();

@@ -215,7 +215,7 @@ impl Assignment {
 
     /// The first rank that tests a patch against itself or a body, if any does.
     #[must_use]
-    pub fn tests_whole_first(&self, patch: u32) -> Option<usize> {
+    pub(crate) fn tests_whole_first(&self, patch: u32) -> Option<usize> {
         let first = self.costs.partition_point(|test| test.patch < patch);
         let of_patch = self.costs[first..]
             .iter()

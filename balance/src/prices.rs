@@ -251,7 +251,7 @@ impl Prices {
 
     /// The price in ns of putting contacts in order beside `others` that are in order already.
     #[must_use]
-    pub fn taking_in(&self, contacts: usize, others: usize) -> f64 {
+    pub(crate) fn taking_in(&self, contacts: usize, others: usize) -> f64 {
         /// The price of merging a contact, as a fraction of the price of sorting it.
         const MERGED: f64 = 0.2;
         let (contacts, others) = (contacts as f64, others as f64);

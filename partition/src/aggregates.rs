@@ -294,7 +294,7 @@ fn pieces_for(vertices: usize, size: usize) -> usize {
 }
 
 /// Iterations differ by a few percent with groups of 9 to 25 vertices.
-pub const GROUP_VERTICES: usize = 12;
+pub(crate) const GROUP_VERTICES: usize = 12;
 
 /// The share of the root for solves that take ten or twenty iterations, between which the coarse
 /// system is factored: smaller ones would save fewer than its factor takes the time of, on 16

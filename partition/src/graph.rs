@@ -176,7 +176,7 @@ impl Graph {
 
     /// The weight of all vertices together.
     #[must_use]
-    pub fn total_weight(&self) -> u64 {
+    pub(crate) fn total_weight(&self) -> u64 {
         self.vertices().map(|v| u64::from(self.weight(v))).sum()
     }
 

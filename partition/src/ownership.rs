@@ -46,7 +46,7 @@ impl Ownership {
     /// [`PartitionError::NoRanks`] for fewer than two entries, [`PartitionError::TooFewPatches`] if
     /// a range is empty or runs backwards, [`PartitionError::Length`] if they do not cover the
     /// patches from 0 to the last.
-    pub fn from_first_patches(
+    pub(crate) fn from_first_patches(
         tree: &PatchTree,
         first_patch: Vec<usize>,
     ) -> Result<Self, PartitionError> {

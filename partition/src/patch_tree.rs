@@ -203,7 +203,7 @@ impl PatchTree {
 
     /// The patch of each vertex, by new number.
     #[must_use]
-    pub fn patches_of_vertices(&self) -> &[u32] {
+    pub(crate) fn patches_of_vertices(&self) -> &[u32] {
         &self.patch_of
     }
 

@@ -85,12 +85,6 @@ impl TreeSum {
         &self.subtrees[self.offsets[rank]..self.offsets[rank + 1]]
     }
 
-    /// How many partial sums all ranks have together.
-    #[must_use]
-    pub fn partial_count(&self) -> usize {
-        self.subtrees.len()
-    }
-
     /// Reduces what a rank owns: `patches` are the sums of its patches, in order; `partials`
     /// becomes the sums of its [`TreeSum::subtrees`].
     ///
@@ -155,7 +149,7 @@ impl TreeSum {
 /// # Panics
 /// If the number of leaves is not a power of two.
 #[must_use]
-pub fn pairwise<const K: usize>(leaves: &[[f64; K]]) -> [f64; K] {
+pub(crate) fn pairwise<const K: usize>(leaves: &[[f64; K]]) -> [f64; K] {
     assert!(
         leaves.len().is_power_of_two(),
         "a complete tree has 2^m leaves, not {}",

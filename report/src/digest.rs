@@ -150,7 +150,7 @@ impl Digest {
     /// Share of the loop that lies between steps, a mean over ranks, if that is most of it: else
     /// what is wrong within steps is of more interest.
     #[must_use]
-    pub fn mostly_between(&self) -> Option<f64> {
+    pub(crate) fn mostly_between(&self) -> Option<f64> {
         let between = left(&self.phases, self.loop_s);
         (!self.phases.is_empty() && 2.0 * between > self.loop_s).then(|| between / self.loop_s)
     }

@@ -71,7 +71,7 @@ impl Use {
 
     /// Whether it is work.
     #[must_use]
-    pub fn is_useful(self) -> bool {
+    pub(crate) fn is_useful(self) -> bool {
         matches!(self, Self::Tasks | Self::Phase)
     }
 }

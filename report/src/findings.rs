@@ -709,7 +709,7 @@ impl Traced {
     /// The share of their time that the traced steps would take if tasks were spread evenly over
     /// ranks and nobody waited for any; what ranks do besides stays as it is.
     #[must_use]
-    pub fn at_best(&self) -> Option<f64> {
+    pub(crate) fn at_best(&self) -> Option<f64> {
         let phase = self.tracks.phases.iter().position(|name| name == SHARED)?;
         let all = self.division.all().total() as f64;
         let parts = self.division.phase(phase);

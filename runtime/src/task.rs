@@ -44,6 +44,13 @@ pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
         None
     }
 
+    /// Where it stands in the pool of its rank: tasks of higher priority run first, and of equal
+    /// ones the newest does. It is asked when the task enters a pool. A thief gets tasks of all
+    /// priorities.
+    fn priority(&self) -> i64 {
+        0
+    }
+
     /// Published blocks that must be here before it runs; it is blocked while others run. See
     /// [`Context::block`].
     fn needs(&self) -> Vec<BlockName> {
@@ -65,6 +72,7 @@ pub(crate) trait Erased<E: ?Sized>: Send {
     /// Its bytes, on that rank, if there are at most this many.
     fn encode(&self, rank: Rank, longest: usize) -> Result<Vec<u8>, TaskError>;
     fn needs(&self) -> Vec<BlockName>;
+    fn priority(&self) -> i64;
     fn detail(&self) -> Detail;
     fn type_of(&self) -> TypeId;
     fn name(&self) -> &'static str;
@@ -101,6 +109,10 @@ impl<E: ?Sized, T: Task<E>> Erased<E> for T {
 
     fn needs(&self) -> Vec<BlockName> {
         Task::needs(self)
+    }
+
+    fn priority(&self) -> i64 {
+        Task::priority(self)
     }
 
     fn detail(&self) -> Detail {

@@ -12,6 +12,7 @@ use std::panic;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::bound::Bounds;
 use crate::comm::Rank;
 use crate::comm::threads::panic_message;
 use crate::context::{GroupCalls, SliceOutput, Stopped, WorkerContext};
@@ -148,6 +149,7 @@ pub(crate) struct Worker<'a, E: ?Sized> {
     pub(crate) ahead: Ahead<E>,
     pub(crate) reports: Sender<WorkerReport<E>>,
     pub(crate) split_wanted: Arc<AtomicBool>,
+    pub(crate) bounds: Arc<Bounds>,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) numbers: Numbers,
     /// Time spent waiting in joins.
@@ -171,7 +173,8 @@ impl<E: ?Sized> Worker<'_, E> {
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn run(&mut self, mut running: Running<E>, goes_on: bool) -> bool {
         let wanted = Arc::clone(&self.split_wanted);
-        let mut context = WorkerContext::new(self.rank, self.index, self.budget, wanted);
+        let bounds = Arc::clone(&self.bounds);
+        let mut context = WorkerContext::new(self.rank, self.index, self.budget, wanted, bounds);
         // Slices that left nothing are summed up into the next that did.
         let mut busy = Duration::ZERO;
         loop {

@@ -47,7 +47,7 @@ pub struct Ran {
 impl Ran {
     /// Whether certification has changed nothing.
     #[must_use]
-    pub fn is_as_it_was(&self) -> bool {
+    pub(crate) fn is_as_it_was(&self) -> bool {
         self.hits == 0 && self.cut == 0 && !self.began_through
     }
 }

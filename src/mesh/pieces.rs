@@ -19,7 +19,7 @@ impl Pieces {
     /// Finds the pieces of this many cloths, from the triangles of all of them between `positions`,
     /// and the cloth of each vertex.
     #[must_use]
-    pub fn of_cloths(
+    pub(crate) fn of_cloths(
         cloths: usize,
         positions: &[DVec3],
         triangles: &[[u32; 3]],

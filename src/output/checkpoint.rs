@@ -201,7 +201,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`OutputError::Read`], [`OutputError::Write`].
-    pub fn remove_after(run: &RunDirectory, step: u64) -> Result<(), OutputError> {
+    pub(crate) fn remove_after(run: &RunDirectory, step: u64) -> Result<(), OutputError> {
         for (of, _) in all(run.path())?.into_iter().filter(|(of, _)| *of > step) {
             run.remove(&Self::file(of))?;
         }

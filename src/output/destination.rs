@@ -173,7 +173,7 @@ impl Destination {
 
     /// Makes the error that there is a run which nobody has asked to replace.
     #[must_use]
-    pub fn occupied(&self) -> OutputError {
+    pub(crate) fn occupied(&self) -> OutputError {
         let record = read_plain(&self.path.join(RunDirectory::RECORD));
         let record = record.ok().flatten().unwrap_or_default();
         let record: serde_json::Value = serde_json::from_slice(&record).unwrap_or_default();

@@ -83,7 +83,7 @@ struct Found {
 impl CrossingFrame {
     /// Pairs of cloth and bodies that cross.
     #[must_use]
-    pub fn pairs_with_bodies(&self) -> u64 {
+    pub(crate) fn pairs_with_bodies(&self) -> u64 {
         self.bodies.iter().map(|body| body.pairs).sum()
     }
 

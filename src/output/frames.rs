@@ -58,7 +58,7 @@ impl FrameSeries {
     ///
     /// # Errors
     /// [`OutputError::Write`].
-    pub fn write_mesh(
+    pub(crate) fn write_mesh(
         run: &RunDirectory,
         number: usize,
         name: &str,

@@ -219,7 +219,7 @@ impl BodyRecord {
 
     /// Whether it stays where it is placed: its triangles are written once.
     #[must_use]
-    pub fn is_still(&self) -> bool {
+    pub(crate) fn is_still(&self) -> bool {
         self.velocity == DVec3::ZERO && self.motion.is_none()
     }
 

@@ -234,7 +234,7 @@ impl RestTriangle {
 
     /// The principal directions along which the triangle with corners at `x` (m) is longer than
     /// `threshold` times its rest length, the longest first.
-    pub fn stretched_beyond(
+    pub(crate) fn stretched_beyond(
         &self,
         x: [DVec3; 3],
         threshold: f64,
@@ -460,7 +460,7 @@ impl Stiffness {
 /// A direction in the plane of a triangle, in the axes of its first edge and the normal to that in
 /// the plane; `None` if it is perpendicular to the plane.
 #[must_use]
-pub fn in_plane(corners: [DVec3; 3], direction: DVec3) -> Option<DVec2> {
+pub(crate) fn in_plane(corners: [DVec3; 3], direction: DVec3) -> Option<DVec2> {
     let edge = corners[1] - corners[0];
     let normal = edge.cross(corners[2] - corners[0]);
     let across = normal.cross(edge).try_normalize()?;

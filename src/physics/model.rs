@@ -322,13 +322,13 @@ impl ClothModel {
 
     /// Whether a triangle is a finite element; if not, springs are in its place.
     #[must_use]
-    pub fn is_element(&self, triangle: usize) -> bool {
+    pub(crate) fn is_element(&self, triangle: usize) -> bool {
         self.material_of(triangle).membrane == MembraneModel::FiniteElements
     }
 
     /// Has the air behind the triangles of the cloth that was added last press by so much more than
     /// the air before them, in Pa.
-    pub fn inflate_last(&mut self, pressure: f64) {
+    pub(crate) fn inflate_last(&mut self, pressure: f64) {
         if let Some(last) = self.pressures.last_mut() {
             *last = pressure;
         }
@@ -342,7 +342,7 @@ impl ClothModel {
 
     /// Whether the air drags at a triangle or pushes it.
     #[must_use]
-    pub fn is_panel(&self, triangle: usize) -> bool {
+    pub(crate) fn is_panel(&self, triangle: usize) -> bool {
         self.drag(triangle) != [0.0; 2] || self.pressure(triangle) != 0.0
     }
 
@@ -449,13 +449,13 @@ impl ClothModel {
 
     /// Mass-proportional damping of a vertex's cloth in 1/s.
     #[must_use]
-    pub fn mass_damping(&self, vertex: usize) -> f64 {
+    pub(crate) fn mass_damping(&self, vertex: usize) -> f64 {
         self.materials[self.cloth_of_vertex[vertex] as usize].damping_mass
     }
 
     /// Stiffness-proportional damping of a triangle's stretching and shearing in s.
     #[must_use]
-    pub fn triangle_damping(&self, triangle: usize) -> [f64; 2] {
+    pub(crate) fn triangle_damping(&self, triangle: usize) -> [f64; 2] {
         let [stretch, shear, _] = self.material_of(triangle).damping;
         [stretch, shear]
     }

@@ -73,7 +73,7 @@ impl Shell {
 
     /// The moments of some angles.
     #[must_use]
-    pub fn moments_of(&self, angles: [f64; 3]) -> [f64; 3] {
+    pub(crate) fn moments_of(&self, angles: [f64; 3]) -> [f64; 3] {
         self.coupling.map(|row| dot(row, angles))
     }
 

@@ -106,7 +106,7 @@ pub struct Differences {
 impl Differences {
     /// Whether options alone differ, and neither scenes nor the files that they name.
     #[must_use]
-    pub fn of_options(&self) -> bool {
+    pub(crate) fn of_options(&self) -> bool {
         self.options
     }
 

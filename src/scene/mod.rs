@@ -313,7 +313,7 @@ impl Up {
 
     /// A vector of a file in the axes of scenes, in which z points upwards.
     #[must_use]
-    pub fn to_scene(self, v: DVec3) -> DVec3 {
+    pub(crate) fn to_scene(self, v: DVec3) -> DVec3 {
         match self {
             // No zero gets a sign.
             Self::Y => DVec3::new(v.x, 0.0 - v.z, v.y),
@@ -323,7 +323,7 @@ impl Up {
 
     /// A vector of a scene in the axes of a file.
     #[must_use]
-    pub fn to_file(self, v: DVec3) -> DVec3 {
+    pub(crate) fn to_file(self, v: DVec3) -> DVec3 {
         match self {
             Self::Y => DVec3::new(v.x, v.z, 0.0 - v.y),
             Self::Z => v,
@@ -370,7 +370,7 @@ pub struct Material {
 impl Material {
     /// Whether the plane has no directions: then the law of an isotropic sheet is used.
     #[must_use]
-    pub fn is_isotropic(&self) -> bool {
+    pub(crate) fn is_isotropic(&self) -> bool {
         let [warp, weft] = self.stretch;
         let [stretch, shear, _] = self.damping;
         warp == weft && self.shear.is_none() && stretch == shear
@@ -378,7 +378,7 @@ impl Material {
 
     /// Whether bending has no directions.
     #[must_use]
-    pub fn bends_alike(&self) -> bool {
+    pub(crate) fn bends_alike(&self) -> bool {
         let [warp, weft] = self.bending;
         warp == weft && self.bending_bias.is_none_or(|bias| bias == warp)
     }
@@ -475,7 +475,7 @@ impl Pin {
 
     /// Whether it does the same to its vertices as another one.
     #[must_use]
-    pub fn does_as(&self, other: &Self) -> bool {
+    pub(crate) fn does_as(&self, other: &Self) -> bool {
         let moves_alike = match (&self.motion, &other.motion) {
             (None, None) => true,
             (Some(own), Some(other)) => own.moves_as(other),
@@ -489,7 +489,7 @@ impl Pin {
 
     /// Whether it stays where it was.
     #[must_use]
-    pub fn is_still(&self) -> bool {
+    pub(crate) fn is_still(&self) -> bool {
         self.velocity == DVec3::ZERO && self.motion.is_none()
     }
 }
@@ -581,7 +581,7 @@ pub struct Body {
 impl Body {
     /// Whether it stays where it was placed.
     #[must_use]
-    pub fn is_still(&self) -> bool {
+    pub(crate) fn is_still(&self) -> bool {
         self.velocity == DVec3::ZERO && self.motion.is_none()
     }
 }
@@ -675,7 +675,7 @@ pub enum Surface {
 impl Scene {
     /// Whether cloth may start through cloth, to be pulled apart by certified steps.
     #[must_use]
-    pub fn keeps_crossings(&self) -> bool {
+    pub(crate) fn keeps_crossings(&self) -> bool {
         self.start.crossings == Crossings::Keep && self.contact.certify
     }
 
@@ -966,7 +966,7 @@ impl Integrator {
     /// Whether elastic forces are those at the end of the step, so that steps may be longer than
     /// the time in which a wave crosses a triangle.
     #[must_use]
-    pub fn is_implicit(self) -> bool {
+    pub(crate) fn is_implicit(self) -> bool {
         matches!(self, Self::Euler | Self::Bdf2)
     }
 }

@@ -188,13 +188,13 @@ impl Pattern {
 
     /// How many rows are owned.
     #[must_use]
-    pub fn row_count(&self) -> usize {
+    pub(crate) fn row_count(&self) -> usize {
         self.diagonal.len()
     }
 
     /// The global number of the first owned row.
     #[must_use]
-    pub fn first_row(&self) -> u32 {
+    pub(crate) fn first_row(&self) -> u32 {
         self.first_row
     }
 
@@ -206,7 +206,7 @@ impl Pattern {
 
     /// How many blocks and scalars are stored.
     #[must_use]
-    pub fn entry_counts(&self) -> (usize, usize) {
+    pub(crate) fn entry_counts(&self) -> (usize, usize) {
         (self.blocks.global.len(), self.scalars.global.len())
     }
 
@@ -377,7 +377,7 @@ impl BlockMatrix {
     ///
     /// # Panics
     /// If the runs do not, or there are fewer rows.
-    pub fn rows_mut(&mut self, runs: &[Range<usize>]) -> Vec<MatrixRows<'_>> {
+    pub(crate) fn rows_mut(&mut self, runs: &[Range<usize>]) -> Vec<MatrixRows<'_>> {
         let of = |columns: &Columns, run: &Range<usize>| {
             columns.starts[run.start] as usize..columns.starts[run.end] as usize
         };
@@ -449,7 +449,7 @@ impl BlockMatrix {
     /// # Panics
     /// If there is no such row.
     #[must_use]
-    pub fn diagonal_block(&self, row: usize) -> DMat3 {
+    pub(crate) fn diagonal_block(&self, row: usize) -> DMat3 {
         self.block(self.pattern.diagonal[row])
     }
 
@@ -457,7 +457,7 @@ impl BlockMatrix {
     ///
     /// # Panics
     /// If there is no such row.
-    pub fn set_diagonal_block(&mut self, row: usize, block: &DMat3) {
+    pub(crate) fn set_diagonal_block(&mut self, row: usize, block: &DMat3) {
         let start = 9 * self.pattern.diagonal[row].0 as usize;
         self.blocks[start..start + 9].copy_from_slice(&block.to_cols_array());
     }
@@ -492,7 +492,7 @@ impl BlockMatrix {
 
     /// The first owned row (local index) with an entry that is not finite.
     #[must_use]
-    pub fn non_finite_row(&self) -> Option<usize> {
+    pub(crate) fn non_finite_row(&self) -> Option<usize> {
         let Pattern {
             blocks, scalars, ..
         } = self.pattern();

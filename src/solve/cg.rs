@@ -160,9 +160,14 @@ impl ModifiedCg {
 
     /// The solver with the rows of the rank shared by a team: the same bits.
     #[must_use]
-    pub fn with_team(mut self, team: &Team) -> Self {
+    pub(crate) fn with_team(mut self, team: &Team) -> Self {
         self.reduction = self.reduction.with_team(team);
         self
+    }
+
+    /// From now on adds in no particular order, as [`Reduction::forget_order`].
+    pub(crate) fn forget_order(&mut self) {
+        self.reduction.forget_order();
     }
 
     /// Chooses whether directions are multiplied with a symmetric single-precision copy of the
@@ -236,7 +241,7 @@ impl ModifiedCg {
     ///
     /// # Errors
     /// As [`ModifiedCg::solve`].
-    pub fn solve_after(
+    pub(crate) fn solve_after(
         &mut self,
         comm: &mut dyn Comm,
         system: &System<'_>,

@@ -168,7 +168,7 @@ impl Filter {
     /// # Panics
     /// If there is no such vertex.
     #[must_use]
-    pub fn is_constrained(&self, row: usize) -> bool {
+    pub(crate) fn is_constrained(&self, row: usize) -> bool {
         self.place[row] != FREE
     }
 
@@ -225,7 +225,7 @@ impl Filter {
 
     /// The first vertex (local index) whose projection or prescribed change is not finite.
     #[must_use]
-    pub fn non_finite_row(&self) -> Option<usize> {
+    pub(crate) fn non_finite_row(&self) -> Option<usize> {
         let bad = self
             .constraints
             .iter()

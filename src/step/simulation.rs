@@ -257,11 +257,20 @@ impl<'w> Simulation<'w> {
     }
 
     /// The states that were [kept](Self::keep_checked) since they were taken last.
-    pub fn take_checked(&mut self) -> Vec<CheckedState> {
+    pub(crate) fn take_checked(&mut self) -> Vec<CheckedState> {
         self.checked
             .as_mut()
             .map(std::mem::take)
             .unwrap_or_default()
+    }
+
+    /// From now on adds up without the order that makes the bits the same on any number of ranks
+    /// and threads: sums over vertices skip the patch tree, and contacts are not sorted. To measure
+    /// what the order costs (`cargo bench --bench order`); to be called on every rank.
+    pub fn forget_order(&mut self) {
+        self.solver.cg.forget_order();
+        self.solver.reduction.forget_order();
+        self.detection.contacts.forget_order();
     }
 
     /// Sets the machine that steps run on from now on; it must be the same on every rank. On a
@@ -269,7 +278,7 @@ impl<'w> Simulation<'w> {
     /// the price of their tests instead of their number. The price of the response to contacts
     /// ([`Prices::respond`](weft_balance::prices::Prices::respond)) is that of one pass of
     /// corrections.
-    pub fn run_on(&mut self, machine: CostModel) {
+    pub(crate) fn run_on(&mut self, machine: CostModel) {
         self.domain.cost_model = machine;
         let (weight, share) = (self.domain.weight, self.solver.cg.coarse_share());
         let product = machine.cost(Work::Product { weight });
@@ -309,7 +318,7 @@ impl<'w> Simulation<'w> {
     /// substeps. Then it can be kept, also after a step has failed for its length
     /// ([`StepError::is_of_length`]).
     #[must_use]
-    pub fn is_between_steps(&self) -> bool {
+    pub(crate) fn is_between_steps(&self) -> bool {
         self.substep.controller.passed() == 0.0
     }
 

@@ -9,7 +9,7 @@ use weft_balance::separation::{SEPARATION_SHARED_UP_TO, SeparationWork, prices_o
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
-use weft_runtime::scheduler::messages_to_end;
+use weft_runtime::messages_to_end;
 
 use crate::layout::Layout;
 use crate::record::{Header, Step, Task};

@@ -12,7 +12,7 @@ use thiserror::Error;
 use weft_io::{Show as _, read_regular};
 
 /// The file that says so.
-pub const OF: &str = "study.of";
+pub(crate) const OF: &str = "study.of";
 /// The first line of the note.
 const MAGIC: &str = "weft study 1";
 /// The largest size of the note in bytes.

@@ -257,7 +257,7 @@ impl Layout {
 
     /// Calls `owned` with each rank to which some of these contacts of a task belong, and with
     /// their number. The contacts of a part of a task are divided as evenly as possible.
-    pub fn for_owners(&self, task: &Task, contacts: u64, mut owned: impl FnMut(usize, u64)) {
+    pub(crate) fn for_owners(&self, task: &Task, contacts: u64, mut owned: impl FnMut(usize, u64)) {
         let all = task.contacts().max(1);
         let mut before = 0;
         for route in &task.routes {

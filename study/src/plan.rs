@@ -11,7 +11,7 @@ use crate::policy_specification::PolicySpecification;
 use crate::replay::Machine;
 
 /// The networks that have names.
-pub const NETWORKS: [(&str, Network); 3] = [
+pub(crate) const NETWORKS: [(&str, Network); 3] = [
     ("myrinet-2000", Network::MYRINET_2000),
     ("gigabit", Network::GIGABIT),
     ("hdr-infiniband", Network::HDR_INFINIBAND),

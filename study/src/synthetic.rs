@@ -124,7 +124,7 @@ pub fn numbered(header: &Header) -> usize {
 
 /// The header of this many copies, no more than [`CopiesError`] lets be.
 #[must_use]
-pub fn copied_header(header: &Header, copies: u32) -> Header {
+pub(crate) fn copied_header(header: &Header, copies: u32) -> Header {
     let patches = header.patches.len();
     Header {
         title: format!("{copies} times: {}", header.title),
@@ -154,7 +154,11 @@ pub fn copied_header(header: &Header, copies: u32) -> Header {
 ///
 /// # Errors
 /// The record is damaged.
-pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Step, RecordError> {
+pub(crate) fn copied_step(
+    record: &mut Record,
+    index: usize,
+    copies: u32,
+) -> Result<Step, RecordError> {
     let count = record.steps();
     let patches = record.header().patches.len() as u32;
     let mut steps = Vec::new();

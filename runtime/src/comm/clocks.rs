@@ -113,7 +113,7 @@ impl ClockMap {
 
     /// The time on rank 0's clock when this one shows `at` (ns); times before its start become 0.
     #[must_use]
-    pub fn to_first(&self, at: u64) -> u64 {
+    pub(crate) fn to_first(self, at: u64) -> u64 {
         let (begin, end) = (self.begin, self.end);
         let gained = i128::from(end.offset) - i128::from(begin.offset);
         let span = i128::from(end.at) - i128::from(begin.at);

@@ -30,11 +30,11 @@ use crate::comm::Rank;
 
 /// The collective group that a task's group is or descends from, by its place; 0 if it does from
 /// none.
-pub type Base = u32;
+pub(crate) type Base = u32;
 
 /// A message about blocks. `B` are a block's bytes, as they travel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BlockMessage<B> {
+pub(crate) enum BlockMessage<B> {
     /// A reader asks for a block, or a rank without a copy passes that on to the block's home.
     Fetch {
         /// The block.

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::block::BlockError;
+use crate::bound::MOST;
 use crate::comm::{CommError, Rank};
 use crate::task::TaskError;
 
@@ -33,6 +34,17 @@ pub enum ScopeError {
     /// Two kinds of task have one name, and errors and traces could not tell them apart.
     #[error("two kinds of task in the registry are named `{0}`; give each a name of its own")]
     SameName(&'static str),
+    /// Two bounds have one name, and a program could not tell them apart.
+    #[error("two bounds in the registry are named `{0}`; give each a name of its own")]
+    SameBound(&'static str),
+    /// A registry has more bounds than a scope shares.
+    #[error("the registry has {0} bounds, and a scope shares at most {MOST}")]
+    TooManyBounds(usize),
+    /// A bound that was not registered, or was registered with another type or direction.
+    #[error(
+        "the bound `{0}` is not registered as it is used; add `.with_bound(…)` to the registry"
+    )]
+    UnknownBound(&'static str),
     /// A task of a kind that was not registered.
     #[error(
         "task `{task}`, forked on rank {} by {}, is not registered; add `.with::<…>()` to the registry",

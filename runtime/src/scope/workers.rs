@@ -170,7 +170,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub(super) fn slice(&mut self, mut running: Running<E>) -> Result<Charged, ScopeError> {
         let mut context = self.contexts.pop().unwrap_or_else(|| {
             let wanted = Arc::clone(&self.split_wanted);
-            WorkerContext::new(self.comm.rank(), 0, self.slice, wanted)
+            let bounds = Arc::clone(&self.bounds);
+            WorkerContext::new(self.comm.rank(), 0, self.slice, wanted, bounds)
         });
         let env = self.env;
         let ran = run_slice(&mut running, env, &mut context, self);
@@ -244,6 +245,12 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         for (to, message) in output.posted.drain(..) {
             self.scheduler.post_message(to, message)?;
+        }
+        let mut improved = std::mem::take(&mut output.improved);
+        while improved != 0 {
+            let bound = improved.trailing_zeros() as u16;
+            improved &= improved - 1;
+            self.scheduler.improve(bound, self.bounds.get(bound));
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 mod common;
 
 mod blocks;
+mod bounds;
 mod cancel;
 mod deaths;
 mod failures;

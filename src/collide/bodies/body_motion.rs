@@ -268,7 +268,7 @@ impl Pose {
 
     /// Which point of the body is there.
     #[must_use]
-    pub fn undo(&self, x: DVec3) -> DVec3 {
+    pub(crate) fn undo(&self, x: DVec3) -> DVec3 {
         self.unturned(x - self.offset)
     }
 

@@ -167,7 +167,7 @@ impl Coarseness {
 
     /// Whether they do not keep its faces off a ball of this radius (m).
     #[must_use]
-    pub fn sags_on(&self, radius: f64) -> bool {
+    pub(crate) fn sags_on(&self, radius: f64) -> bool {
         0.125 * self.span * self.span / radius > SAG * self.distance
     }
 }
@@ -237,7 +237,7 @@ impl BodySurface {
 
     /// Whether it has these triangles.
     #[must_use]
-    pub fn is_of(&self, triangles: &[[u32; 3]]) -> bool {
+    pub(crate) fn is_of(&self, triangles: &[[u32; 3]]) -> bool {
         self.surface.triangles() == triangles
     }
 

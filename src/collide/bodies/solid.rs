@@ -74,7 +74,7 @@ impl Solid {
     /// How deep a point is inside, in m, and the unit vector to where it is nearest to being out;
     /// `None` outside.
     #[must_use]
-    pub fn way_out(&self, p: DVec3) -> Option<(f64, DVec3)> {
+    pub(crate) fn way_out(&self, p: DVec3) -> Option<(f64, DVec3)> {
         let depth = self.depth(p);
         let direction = match self {
             Self::Formula(formula) | Self::UnderSquare { plane: formula, .. } => {

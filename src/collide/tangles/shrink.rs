@@ -66,7 +66,7 @@ impl Tangled {
     /// The set without what is free: tangles without crossings, and of others the vertices that are
     /// neither through nor near a crossing. `stays` are vertices that must not be taken out yet.
     #[must_use]
-    pub fn shrunk(&self, kept: &Kept, stays: &BTreeSet<u32>) -> Kept {
+    pub(crate) fn shrunk(&self, kept: &Kept, stays: &BTreeSet<u32>) -> Kept {
         let mut near: BTreeMap<u32, BTreeSet<(u32, bool)>> = BTreeMap::new();
         for (&tangle, crossings) in self.crossings.iter().chain(&self.nudged) {
             for &((edge, face), side) in crossings {

@@ -42,7 +42,7 @@ impl Camera {
 
     /// A three-quarter view, from above, of everything in a box from `low` to `high`, in m.
     #[must_use]
-    pub fn framing(low: DVec3, high: DVec3) -> Self {
+    pub(crate) fn framing(low: DVec3, high: DVec3) -> Self {
         let center = 0.5 * (low + high);
         let radius = (0.5 * (high - low).length()).max(1e-3);
         let direction = DVec3::new(0.55, -1.0, 0.62).normalize();

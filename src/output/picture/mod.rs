@@ -124,7 +124,7 @@ impl Picture {
     /// Puts a picture of this size together from all shares of a [`Drawing`], in order; `None` if
     /// they are not of one.
     #[must_use]
-    pub fn of_shares(shares: &[Vec<u8>], size: [u32; 2]) -> Option<Self> {
+    pub(crate) fn of_shares(shares: &[Vec<u8>], size: [u32; 2]) -> Option<Self> {
         let [width, height] = size.map(|s| s.max(1));
         let pixels = weave(shares, width)?;
         (pixels.len() == 3 * width as usize * height as usize).then_some(Self {

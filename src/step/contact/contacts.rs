@@ -104,6 +104,8 @@ pub(crate) struct Contacts {
     found: Vec<Batch>,
     /// What threads have sorted, one after the other.
     stretches: Vec<Stretch>,
+    /// Whether those that need not stand together by vertex stay as they were found.
+    forgets_order: bool,
 }
 
 /// The location of a contact: its batch, and its number within the batch.
@@ -212,7 +214,16 @@ impl Stretch {
 
     /// Takes in one of the shares that were cut of batches, of which the first ones are taken in
     /// already. The first share has the contacts that are not shared out.
-    fn sort(&mut self, found: &[Batch], first: usize, cuts: &[Vec<u64>; SHARED], share: usize) {
+    ///
+    /// If it `keeps` the order in which they were found, only those of vertices and bodies are
+    /// sorted, which corrections want by vertex.
+    fn sort(
+        &mut self,
+        found: &[Batch],
+        first: usize,
+        cuts: &[Vec<u64>; SHARED],
+        (share, keeps): (usize, bool),
+    ) {
         let ranges = [0, 1, 2].map(|kind| cuts[kind][share]..cuts[kind][share + 1]);
         let here = |id: &PairId| match shared(id.kind) {
             Some(kind) => ranges[kind].contains(&u64::from(id.a)),
@@ -226,11 +237,17 @@ impl Stretch {
                 }
             }
         }
+        let vertex = |&(body, _): &(u64, u32)| (body >> 32) as u32;
+        self.vertex_body.sort(vertex, &mut self.buckets);
+        if keeps {
+            for names in &mut self.layers {
+                names.sorted.append(&mut names.found);
+            }
+            return;
+        }
         for names in &mut self.layers {
             names.sort(|features| (features >> 32) as u32, &mut self.buckets);
         }
-        let vertex = |&(body, _): &(u64, u32)| (body >> 32) as u32;
-        self.vertex_body.sort(vertex, &mut self.buckets);
         self.bodies.sort_unstable();
     }
 
@@ -297,9 +314,16 @@ impl Contacts {
         let found = &self.found;
         let cuts = cuts(found, shares);
         self.stretches.resize_with(shares, Stretch::default);
+        let keeps = self.forgets_order;
         team.run(self.stretches.iter_mut().enumerate(), |(share, stretch)| {
-            stretch.sort(found, first, &cuts, share)
+            stretch.sort(found, first, &cuts, (share, keeps))
         });
+    }
+
+    /// From now on leaves contacts as they were found where they need not stand together. What is
+    /// added up of them then depends on ranks and schedules. To measure what the order costs.
+    pub(crate) fn forget_order(&mut self) {
+        self.forgets_order = true;
     }
 
     /// Forgets them.

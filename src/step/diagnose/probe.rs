@@ -94,7 +94,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// How long factoring the coarse matrix of the solve and solving with it take, if there is one.
-    pub(crate) fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<[Duration; 2]> {
+    pub fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<[Duration; 2]> {
         self.solver.cg.time_coarse(clock).map(|(_, times)| times)
     }
 }

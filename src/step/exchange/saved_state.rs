@@ -193,7 +193,7 @@ impl SavedState {
 
     /// Whether there is one of everything for each of `vertices`.
     #[must_use]
-    pub fn is_of(&self, vertices: usize) -> bool {
+    pub(crate) fn is_of(&self, vertices: usize) -> bool {
         let lengths = [
             self.positions.len(),
             self.velocities.len(),

@@ -390,7 +390,7 @@ impl World {
 
     /// The crossings of cloth and cloth at the start that the scene asks to keep.
     #[must_use]
-    pub fn start_crossings(&self) -> &[Crossing] {
+    pub(crate) fn start_crossings(&self) -> &[Crossing] {
         &self.start_crossings
     }
 
@@ -458,7 +458,7 @@ impl World {
 
     /// What audits see of each body at a time in s, with its name.
     #[must_use]
-    pub fn audited_bodies(&self, time: f64) -> Vec<(&str, Audited<'_>)> {
+    pub(crate) fn audited_bodies(&self, time: f64) -> Vec<(&str, Audited<'_>)> {
         let poses = self.body_motions.iter().map(|motion| motion.at(time));
         let audited = self
             .bodies
@@ -475,7 +475,7 @@ impl World {
     /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this
     /// time, for positions of the cloth's vertices in m, in the numbering of the patch tree.
     #[must_use]
-    pub fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
+    pub(crate) fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
         let cloth = Skin::new(x, self.model.triangles());
         let bodies = self.audited_bodies(time).into_iter();
         let pairs = bodies.map(|(_, body)| match body.meet(&cloth) {
