@@ -41,7 +41,7 @@ pub(crate) struct DoneNotice {
 pub(super) struct AllToAll {
     me: Rank,
     ranks: u32,
-    /// For each group, the ranks that have done with it; and those that have with all.
+    /// The ranks that have done with each group, and those that have done with all.
     done: Vec<u64>,
     over: u64,
     /// In which group each rank waits, as it said last.
@@ -137,7 +137,7 @@ impl AllToAll {
         all.filter(move |&rank| rank != me && over & 1 << rank.0 == 0)
     }
 
-    /// Why no rank can go on, if so. It is a sentence.
+    /// The reason why no rank can go on, if so. It is a sentence.
     pub(super) fn stuck(&self) -> Option<String> {
         let mut waiting = Vec::new();
         for rank in 0..self.ranks {

@@ -1,4 +1,4 @@
-//! Cancellation of groups: tasks in pools are dropped, and other ranks are told.
+//! Cancellation of groups: tasks in pools are dropped, and other ranks hear of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use super::{Membership, Scheduler, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
-    /// Cancels a group and all that descend from it: tasks in pools are dropped, running ones are
-    /// told.
+    /// Cancels a group and all that descend from it: tasks in pools are dropped, and running ones
+    /// hear of it.
     pub(crate) fn cancel(&mut self, ancestry: &Arc<Ancestry>) {
         let group = ancestry.group();
         self.ancestries.adopt(ancestry);

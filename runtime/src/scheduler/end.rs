@@ -49,8 +49,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         Ok(())
     }
 
-    /// What tasks have posted to this rank since this was asked last, sorted by sender, and of each
-    /// in order; all of it once the rank may leave.
+    /// Takes the messages that tasks have posted to this rank since the last call, sorted by
+    /// sender, and of each sender in order; all of them once the rank may leave.
     pub(crate) fn take_messages(&mut self) -> Vec<(Rank, Vec<u8>)> {
         self.messages.take()
     }
@@ -80,8 +80,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// Why no rank can go on, if this one has found that out, or of waves rank 0: bodies wait in
-    /// joins for each other.
+    /// The reason why no rank can go on, if this one has found that out, or rank 0 by waves: bodies
+    /// wait in joins for each other.
     #[must_use]
     pub(crate) fn stuck(&self) -> Option<String> {
         match &self.all_to_all {

@@ -1,4 +1,4 @@
-//! What ranks say to each other within a scope. `T` is a task, `R` a result, as they travel.
+//! The messages of ranks within a scope. `T` is a task, `R` a result, as they travel.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +43,8 @@ pub(crate) enum SchedulerMessage<T, R> {
     Exhausted(Vec<u32>, bool, PostedCounts),
     /// About published blocks.
     Block(BlockMessage<Bytes>),
-    /// To all others, where no task goes from rank to rank: the groups that the sender is done
-    /// with.
+    /// A message to all others, where no task goes from rank to rank: the groups that the sender is
+    /// done with.
     Done(DoneNotice),
     /// Messages that tasks have posted to the receiver.
     Posted(Vec<Vec<u8>>),
@@ -142,7 +142,7 @@ impl Census {
 }
 
 impl<T, R> SchedulerMessage<T, R> {
-    /// What it is, for people.
+    /// The name of the message, for people.
     pub(crate) fn for_people(&self) -> String {
         let tasks = |bundles: &[Bundle<T>]| bundles.iter().map(|b| b.tasks.len()).sum::<usize>();
         match self {

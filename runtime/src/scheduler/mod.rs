@@ -54,7 +54,7 @@ const MOST_RESULTS: usize = 256;
 /// before.
 const FORESIGHT: u32 = 64;
 
-/// What the scheduler asks of a task; `R` is a result.
+/// The questions that the scheduler asks a task; `R` is a result.
 pub(crate) trait Work<R> {
     /// Blocks that must be here before it runs.
     fn needs(&self) -> &[BlockName] {
@@ -66,11 +66,11 @@ pub(crate) trait Work<R> {
         0
     }
 
-    /// What its home gets if a block cannot be had on that rank.
+    /// The result that its home gets if a block cannot be had on that rank.
     fn refused(&self, rank: Rank, why: BlockError) -> R;
 }
 
-/// What a rank knows of a task beside the task.
+/// The facts that a rank knows of a task, beside the task.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
     ancestry: Arc<Ancestry>,
@@ -104,7 +104,7 @@ struct Entry<T> {
     passed: bool,
 }
 
-/// What the body is doing.
+/// The activity of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     Active,
@@ -137,12 +137,12 @@ pub(crate) struct Counts {
     pub(crate) blocks_served: u64,
 }
 
-/// What a rank forbids another, or finds out about it: the scope cannot go on.
+/// A fault of another rank, found by this one: the scope cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
     /// The rank that sent it.
     pub(crate) from: Rank,
-    /// What was wrong.
+    /// The fault.
     pub(crate) what: String,
 }
 

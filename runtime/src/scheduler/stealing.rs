@@ -82,8 +82,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// What a thief gets of the tasks that the pool has for it: what the policy's split rule gives
-    /// of as many entries. The oldest tasks are the largest where tasks fork tasks: neither side
+    /// Takes the tasks of the pool that a thief gets: as many as the policy's split rule gives of
+    /// that many entries. The oldest tasks are the largest where tasks fork tasks: neither side
     /// should get them all.
     ///
     /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and

@@ -1,4 +1,4 @@
-//! Why a scope cannot go on.
+//! The reason why a scope cannot go on.
 
 use thiserror::Error;
 
@@ -7,7 +7,7 @@ use crate::bound::MOST;
 use crate::comm::{CommError, Rank};
 use crate::task::TaskError;
 
-/// Why a scope could not go on.
+/// The reason why a scope could not go on.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ScopeError {
     /// A message could not be sent or received.
@@ -26,9 +26,9 @@ pub enum ScopeError {
         rank: Rank,
         /// The rank that differs.
         other: Rank,
-        /// What this rank registered.
+        /// The tasks that this rank registered.
         ours: String,
-        /// What that rank registered.
+        /// The tasks that that rank registered.
         theirs: String,
     },
     /// Two kinds of task have one name, and errors and traces could not tell them apart.
@@ -99,7 +99,7 @@ pub enum ScopeError {
         "a rank in virtual time has one worker and no thread for messages; take more ranks instead"
     )]
     NoThreads,
-    /// What the body had to say.
+    /// The error of the body.
     #[error("{0}")]
     Body(String),
 }

@@ -389,7 +389,7 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
     }
 
     /// Cancels a group, with all groups that its tasks made. Tasks that wait in a pool are dropped
-    /// on every rank, and running ones are told when they [ask](crate::Context::is_cancelled).
+    /// on every rank, and running ones hear of it when they [ask](crate::Context::is_cancelled).
     /// Joins of the group go on to hand out the results that there are, and then end.
     ///
     /// # Errors

@@ -53,17 +53,18 @@ pub(super) enum Frame {
     WaitsIn(Arc<Ancestry>),
 }
 
-/// From when on this thread's time is counted, and how long it had waited in joins until then.
+/// The moment from which this thread's time is counted, and how long it had waited in joins until
+/// then.
 struct Lap {
     begin: Duration,
     away: Duration,
 }
 
-/// What a slice charged.
+/// The units that a slice charged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charged {
     units: u64,
-    /// By all slices of the task on this rank.
+    /// The units that all slices of the task charged on this rank.
     in_all: u64,
     done: bool,
 }
@@ -440,7 +441,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
     }
 
-    /// What a worker that is a thread says.
+    /// Hears the report of a worker that is a thread.
     pub(super) fn hear(&mut self, report: WorkerReport<E>) -> Result<(), ScopeError> {
         match report {
             WorkerReport::Slice(worker, slice) => self.take(worker, slice),

@@ -2,10 +2,9 @@
 //! velocities only.
 //!
 //! Contacts are large, and many where cloth is piled up: what is sorted are their names, with where
-//! each was found; there it stays. Those of cloth with cloth are [kept small](LayerContact). Names
-//! lie in a few times as many buckets as there are of them, by the first feature; there is little
-//! left to compare. Each thread sorts those between two first
-//! features.
+//! each was found; there it stays. Contacts of cloth with cloth are [kept small](LayerContact).
+//! Names lie in a few times as many buckets as there are of them, by the first feature; there is
+//! little left to compare. Each thread sorts those between two first features.
 
 use std::ops::Range;
 
@@ -102,7 +101,7 @@ impl Kept<'_> {
 pub(crate) struct Contacts {
     /// All, as they were found.
     found: Vec<Batch>,
-    /// What threads have sorted, one after the other.
+    /// The stretches that threads have sorted, one after the other.
     stretches: Vec<Stretch>,
     /// Whether those that need not stand together by vertex stay as they were found.
     forgets_order: bool,
@@ -116,14 +115,14 @@ type Location = [u32; 2];
 const SHARED: usize = 3;
 /// Contacts for each thread that are worth sharing.
 const FEWEST: usize = 1024;
-/// Buckets for each name, at most: so many that few of them have several names.
+/// The most buckets for each name: enough for few of them to have several names.
 const BUCKETS: u64 = 8;
 /// The most names in a bucket that are sorted one by one.
 const FEW: u32 = 16;
 /// The number of contacts of which one is looked at to see how they lie.
 const SAMPLE: usize = 32;
 
-/// Which of the kinds that are shared out this is.
+/// The number of this kind among those that are shared out.
 fn shared(kind: PairKind) -> Option<usize> {
     match kind {
         PairKind::VertexFace => Some(0),
@@ -133,8 +132,8 @@ fn shared(kind: PairKind) -> Option<usize> {
     }
 }
 
-/// First features at which contacts of each kind are cut into so many shares of about as many, as a
-/// sample has it: of each share the first, and the first of none.
+/// First features at which contacts of each kind are cut into shares of about equal size, by a
+/// sample: the first feature of each share, and one behind all.
 fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
     let mut sample = [const { Vec::new() }; SHARED];
     if shares > 1 {

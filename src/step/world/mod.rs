@@ -346,7 +346,7 @@ impl World {
         &self.distances
     }
 
-    /// Which vertices are held, in some directions or in all.
+    /// Flags of the vertices that are held, in some directions or in all.
     #[must_use]
     pub fn pinned(&self) -> &[bool] {
         &self.pinned
@@ -405,12 +405,12 @@ impl World {
         format!("edge {} and face {}", name(&edge), name(&face))
     }
 
-    /// What of the cloth may pass through cloth at the start.
+    /// The parts of the cloth that may pass through cloth at the start.
     pub(crate) fn kept_at_start(&self) -> &Kept {
         &self.kept_at_start
     }
 
-    /// What collisions are tested with.
+    /// The data with which collisions are tested.
     #[must_use]
     pub fn geometry(&self) -> Geometry<'_> {
         let contact = &self.scene.contact;
@@ -456,7 +456,7 @@ impl World {
             .collect()
     }
 
-    /// What audits see of each body at a time in s, with its name.
+    /// The surfaces of the bodies for audits at a time in s, with their names.
     #[must_use]
     pub(crate) fn audited_bodies(&self, time: f64) -> Vec<(&str, Audited<'_>)> {
         let poses = self.body_motions.iter().map(|motion| motion.at(time));
