@@ -209,7 +209,7 @@ pub(crate) fn compare_runs(a: &Path, b: &Path, tolerance: Option<f64>) -> Result
         ),
         (Some(_), None) => (
             false,
-            ": no frame that both have, to hold against --tolerance".to_owned(),
+            ": no frame that both runs have, to compare with --tolerance".to_owned(),
         ),
     };
     if same {

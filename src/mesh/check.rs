@@ -1,4 +1,4 @@
-//! What a mesh must be before anything is computed with it.
+//! Checks of a mesh before anything is computed with it.
 //!
 //! A cloth is a surface: every edge has one or two triangles, neighbours face the same side, no
 //! triangle is without area, no vertex without triangle. Several pieces, holes and vertices where
@@ -131,7 +131,7 @@ impl EdgeUse {
     }
 }
 
-/// What can be said of vertices and triangles alone.
+/// Checks the vertices and the triangles on their own.
 fn elements(mesh: &TriMesh, faults: &mut Faults) {
     if mesh.triangles.is_empty() {
         faults.0.push(Fault {

@@ -1,4 +1,4 @@
-//! What cloths and bodies have in common: names, mesh files, motions.
+//! The common part of cloths and bodies: names, mesh files, motions.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use super::reader::Table;
 use super::sections::{LONGEST_NAME, suits_name};
 use crate::mesh::{READABLE_FORMATS, is_readable_format, is_usd, remedy};
 
-/// What the reading of one object needs to know of the rest of the scene.
+/// The facts about the rest of the scene that the reading of one object needs.
 #[derive(Debug)]
 pub(super) struct Surroundings<'a> {
     /// Folder that mesh files are relative to.
@@ -33,7 +33,7 @@ pub(super) struct Surroundings<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thickness {
     pub(super) key: &'static str,
-    /// In m.
+    /// The thickness in m.
     pub(super) thickness: f64,
 }
 

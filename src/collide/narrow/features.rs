@@ -142,8 +142,8 @@ pub(in crate::collide) fn analytic(
     }
 }
 
-/// Where a vertex is at the start and at the end of the step as a body sees it, which then stands
-/// still where it was placed.
+/// The places of a vertex at the start and at the end of the step as a body sees it, which then
+/// stands still where it was placed.
 pub(super) fn seen_from(snap: &Snapshot<'_>, body: u32, vertex: u32) -> [DVec3; 2] {
     let (x, v) = (snap.x[vertex as usize], snap.v[vertex as usize]);
     match &snap.sweeps[body as usize] {
@@ -568,7 +568,7 @@ fn edge_body(
 /// The point of a feature of a body that is nearest to a feature of cloth.
 #[derive(Clone, Copy, Debug)]
 struct MetFeature {
-    /// Where it is, in m.
+    /// Its position in m.
     point: DVec3,
     /// Its velocity in m/s.
     velocity: DVec3,

@@ -136,7 +136,7 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.squeezed),
                 set: |contact, squeezed| contact.squeezed = squeezed,
             },
-            "What becomes of cloth that bodies leave no room. `\"give\"`: the body of the higher \
+            "The treatment of cloth to which bodies leave no room. `\"give\"`: the body of the higher \
              number lets it through, and it is led out when there is room. `\"stop\"`: the run \
              stops with exit code 4.",
         )
@@ -182,7 +182,7 @@ impl Section for ContactParameters {
                 set: |contact, stiffness| contact.repulsion = stiffness,
             },
             "The stiffness of the springs by which pairs of features of cloth that are nearer than their thickness \
-             move apart, at most by a tenth of what they lack in a substep.",
+             move apart, at most by a tenth of the missing distance in a substep.",
         )
         .idle(without_history),
         Key::new(
@@ -192,9 +192,7 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.sides),
                 set: |contact, sides| contact.sides = sides,
             },
-            "How a pair of features knows within a step that it has crossed, and attracts instead of pushing. \
-             `\"parity\"`: what looks so has, if straight ways from where the step began cross an odd number of \
-             times. `\"paper\"`: what looks so has. `\"none\"`: it does not know.",
+            "How a pair of features knows within a step that it has crossed, and attracts instead of pushing. `\"parity\"`: a pair that looks crossed is so if straight ways from where the step began cross an odd number of times. `\"paper\"`: a pair that looks crossed is so. `\"none\"`: it does not know.",
         )
         .idle(without_history),
     ];
@@ -202,13 +200,13 @@ impl Section for ContactParameters {
     fn check(&self, _: &Table<'_>) {}
 }
 
-/// Why parameters of contact between layers do nothing, if so.
+/// The reason why parameters of contact between layers do nothing, if so.
 fn without_layers(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.self_collision)
         .then_some("contact.self_collision is off: turn it on, or leave this out")
 }
 
-/// Why the choice of pairs does nothing, if so.
+/// The reason why the choice of pairs does nothing, if so.
 fn without_pairs(scene: &Scene) -> Option<&'static str> {
     match scene.contact.pipeline {
         Pipeline::Search => without_layers(scene),
@@ -219,13 +217,13 @@ fn without_pairs(scene: &Scene) -> Option<&'static str> {
     }
 }
 
-/// Why parameters of pairs that are found once for many substeps do nothing, if so.
+/// The reason why parameters of pairs that are found once for many substeps do nothing, if so.
 fn without_history(scene: &Scene) -> Option<&'static str> {
     (scene.contact.pipeline != Pipeline::History)
         .then_some("contact.pipeline is not \"2009\": set it, or leave this out")
 }
 
-/// Why parameters of certification do nothing, if so.
+/// The reason why parameters of certification do nothing, if so.
 fn uncertified(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.certify).then_some("contact.certify is off: turn it on, or leave this out")
 }

@@ -1,5 +1,5 @@
-//! Why strain goes beyond its limit, told once: which pins pull cloth farther than it reaches, or
-//! which bodies close on it.
+//! The cause of strain beyond its limit, told once: which pins pull cloth farther than it reaches,
+//! or which bodies close on it.
 //!
 //! Looked for are causes that shorter steps do not help against. Pins pull cloth apart where the
 //! straight line between two vertices that different pins hold is longer than cloth is between them
@@ -43,7 +43,7 @@ impl Breach {
 
 /// The most vertices that pins hold of which all are looked at.
 const MOST_HELD: usize = 2000;
-/// Pins are told of that stretch cloth by more than this share of its limit.
+/// The share of the limit beyond which pins that stretch cloth are named.
 const PULLED: f64 = 0.5;
 /// How much farther ways along edges may be than straight ones on a flat cloth.
 const CORNERS: f64 = 1.25;
@@ -54,8 +54,8 @@ const ROOM: f64 = 3.0;
 const FACING: f64 = -0.5;
 
 impl Simulation<'_> {
-    /// Why the triangle of this rank that is stretched farthest beyond its limit is so, after the
-    /// last step.
+    /// The cause for which the triangle of this rank that is stretched farthest beyond its limit is
+    /// so, after the last step.
     #[must_use]
     pub fn breach(&self, strains: &Strains) -> Option<Breach> {
         let triangle = strains.worst?;
@@ -100,14 +100,14 @@ impl Simulation<'_> {
     }
 }
 
-/// What forces cloth beyond its limit.
+/// A cause that forces cloth beyond its limit.
 struct Cause {
     told: String,
     /// Whether it does so however short steps are.
     surely: bool,
 }
 
-/// What helps where nothing forces cloth beyond its limit.
+/// The remedy where nothing forces cloth beyond its limit.
 fn or_shorter_steps(world: &World, triangle: u32) -> String {
     let mend = match world.scene().time.shortest {
         None => "take a shorter time.step, or a time.shortest to which steps may be cut",
@@ -143,7 +143,7 @@ fn torn(world: &World, x: &[DVec3], via: u32, limit: f64) -> Option<Cause> {
     let mut held: Vec<(u32, usize, f64)> = held(world)
         .map(|held| (held.vertex, held.pin, ways[held.vertex as usize]))
         .filter(|(vertex, ..)| world.model().cloth_of_vertex()[*vertex as usize] as usize == cloth)
-        // What slides goes where it is pulled.
+        // A vertex that slides goes where it is pulled.
         .filter(|(_, pin, way)| pins[*pin].slide == Slide::Nowhere && way.is_finite())
         .collect();
     held.sort_by(|a, b| a.2.total_cmp(&b.2).then(a.0.cmp(&b.0)));
@@ -184,8 +184,8 @@ struct Apart {
 }
 
 impl Apart {
-    /// By which factor cloth is stretched between them, at least as far as edges tell; as the way
-    /// is straight, if edges go hardly farther.
+    /// The factor by which cloth is stretched between them, at least as far as edges tell; as the
+    /// way is straight, if edges go hardly farther.
     fn stretch(&self) -> f64 {
         let rest = if self.along < CORNERS * self.straight {
             self.straight
@@ -198,7 +198,7 @@ impl Apart {
     fn cause(&self, limit: f64) -> Cause {
         let [a, b] = self.pins;
         let told = format!(
-            "pins {a} and {b} of the cloth are {:.3} m apart there, where at rest there are {:.3} m of it between them: bring them no farther apart \
+            "pins {a} and {b} of the cloth are {:.3} m apart there, and only {:.3} m of cloth lie between them at rest: bring them no farther apart \
              than it reaches, or raise material.strain_limit",
             self.now,
             self.now / self.stretch(),
@@ -389,7 +389,7 @@ mod tests {
     use super::*;
     use crate::scene::Scene;
 
-    /// Steps until a triangle is beyond its limit by 2 %, and what is told of it then.
+    /// Steps until a triangle is beyond its limit by 2 %, and returns the message of that time.
     fn breach(world: &World, comm: &mut dyn Comm, steps: u64) -> Option<Breach> {
         let mut s = Simulation::new(world, comm, &ScopeOptions::default()).unwrap();
         for _ in 0..steps {
@@ -431,7 +431,7 @@ mod tests {
             told.contains("; pins 1 and 2 of the cloth are 0.4"),
             "{told}"
         );
-        let rest = " apart there, where at rest there are 0.400 m of it between them";
+        let rest = " apart there, and only 0.400 m of cloth lie between them at rest";
         assert!(told.contains(rest) && !told.contains("time.step"), "{told}");
         // Across the rows, where edges go in corners.
         let across = told_across();
@@ -440,7 +440,7 @@ mod tests {
             "{across}"
         );
         assert!(
-            across.contains("at rest there are 0.447 m of it"),
+            across.contains("only 0.447 m of cloth lie between"),
             "{across}"
         );
     }

@@ -1,4 +1,4 @@
-//! Why a scene cannot be simulated.
+//! The reason why a scene cannot be simulated.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use weft_partition::PartitionError;
 use crate::mesh::MeshError;
 use crate::physics::PhysicsError;
 
-/// Why a scene cannot be simulated.
+/// The reason why a scene cannot be simulated.
 #[derive(Debug, Error)]
 pub enum WorldError {
     /// A mesh is bad.
@@ -118,7 +118,7 @@ pub enum WorldError {
         of: String,
         /// The key that says it.
         key: &'static str,
-        /// In m.
+        /// The thickness in m.
         thickness: f64,
         /// The largest coordinate in m.
         farthest: f64,
