@@ -37,7 +37,7 @@ const TEAMS: [(usize, usize); 2] = [(1, 1), (2, 1)];
 
 type State = (Vec<DVec3>, Vec<DVec3>);
 
-/// What some steps took, the slowest rank, and their iterations.
+/// The time of the slowest rank for some steps, and their iterations.
 #[derive(Clone, Copy, Default)]
 struct Taken {
     time: Duration,
@@ -134,7 +134,7 @@ fn scene(name: &str) {
         for _ in 0..rounds {
             let run = |ordered| steps(&world, team, &draped, ordered, STEPS).0;
             let (first, other, second) = (run(true), run(false), run(true));
-            // What lies on both sides of it in time has the machine as it had it.
+            // The runs before and after it had the machine as it had it.
             cost.push(ratio(first.time + second.time, 2 * other.time));
             chance.push(ratio(first.time, second.time));
             (ordered, free) = (first, other);

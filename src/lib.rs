@@ -1,7 +1,7 @@
 //! Cloth on distributed memory.
 //!
 //! A [`scene`] is text. A [`step::World`] is built of it, and a [`step::Simulation`] is one rank's
-//! part of its motion. What calls it decides what ranks are: one, threads, virtual ranks, or MPI
+//! part of its motion. The caller decides what ranks are: one, threads, virtual ranks, or MPI
 //! processes ([`weft_runtime::comm`]). The command `weft` does the same and writes files
 //! ([`run`]).
 //!

@@ -31,7 +31,7 @@ pub trait BoundValue: Copy + private::Ordered {}
 impl<V: Copy + private::Ordered> BoundValue for V {}
 
 mod private {
-    /// What kind of number it is, for the comparison of bounds.
+    /// The kind of a number, for the comparison of bounds.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Kind {
         Unsigned32,
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_says_nothing() {
+    fn a_bound_that_is_not_a_number_is_ignored() {
         for bound in [Bound::<f64>::least("a"), Bound::greatest("a")] {
             for nan in [f64::NAN, -f64::NAN] {
                 assert_eq!(bound.code(nan), UNKNOWN);

@@ -83,7 +83,7 @@ impl<E: ?Sized> Registry<E> {
         &self.bounds
     }
 
-    /// What it holds, for people and for the comparison of ranks.
+    /// The contents of the registry, for people and for the comparison of ranks.
     pub(crate) fn contents(&self) -> String {
         let kinds = self.names().map(str::to_owned);
         let bounds = self.bounds.iter().map(|key| format!("the bound {key}"));

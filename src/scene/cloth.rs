@@ -486,8 +486,8 @@ fn shirt(table: &Table<'_>, owner: &ClothKeys, surroundings: &Surroundings<'_>) 
     }
 }
 
-/// Notes cells that are not larger than the thickness of the cloth, where all pairs push: neighbours
-/// would push each other.
+/// Notes cells that are not larger than the thickness of the cloth, where all pairs push:
+/// neighbours would push each other.
 fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: Thickness) {
     let Thickness { key, thickness } = thickness;
     for axis in 0..2 {

@@ -856,7 +856,7 @@ impl Sides {
 /// that scenes give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContactPairs {
-    /// Those at local minima of the distance between the surfaces around them.
+    /// Pairs at local minima of the distance between the surfaces around them.
     Closest,
     /// All.
     All,

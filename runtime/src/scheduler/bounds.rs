@@ -16,7 +16,7 @@ use crate::comm::Rank;
 /// The best that was spread of one bound; an earlier one in this order is better.
 type News = (u64, Rank);
 
-/// What a rank knows of each bound, by its number.
+/// The bounds that a rank knows, by their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedBounds {
     best: Vec<News>,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_is_not_passed_on() {
+    fn a_worse_bound_is_not_passed_on() {
         let mut machines = machines(4);
         machines[0].improve(3, 10);
         assert_eq!(machines[0].outgoing.len(), 2);

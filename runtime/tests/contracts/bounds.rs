@@ -351,7 +351,7 @@ const SHORTEST: Bound<u32> = Bound::least("shortest tour");
 struct Map {
     distance: [[u32; CITIES]; CITIES],
     told: bool,
-    /// What this rank knows if they do not.
+    /// The bound that this rank knows if tasks do not share it.
     own: Mutex<u32>,
 }
 

@@ -270,10 +270,11 @@ fn end(snap: &Snapshot<'_>, vertex: u32) -> DVec3 {
 /// border or at a ridge, or those that others stand for. `None` if they are no contact.
 ///
 /// The direction of such a pair changes as its features slide past each other, and a constraint
-/// along the first one would stop them. So it is the last one if they are about as far apart then as
-/// they are to be. Pairs that are not at a [local minimum](super::local_minimum) of the distance are
-/// contacts if they move by more than a quarter of the target, or pass through each other: in so long
-/// a step others do not stand for them. Neighbours are contacts if they come nearer than they were at rest.
+/// along the first one would stop them. So it is the last one if they are about as far apart then
+/// as they are to be. Pairs that are not at a [local minimum](super::local_minimum) of the distance
+/// are contacts if they move by more than a quarter of the target, or pass through each other: in
+/// so long a step others do not stand for them. Neighbours are contacts if they come nearer than
+/// they were at rest.
 fn apart_along(
     [start, end]: [DVec3; 2],
     target: f64,
@@ -303,8 +304,8 @@ struct FeaturePair {
 ///
 /// Where the features touch, their separation has no direction: the normal is then `fallback`,
 /// turned against their approach. Within a piece of cloth the target is no more than their distance
-/// at rest, `rest`. `along` tells for a separation and a target along which direction the features are
-/// held apart, if the pair is at a [local minimum](super::local_minimum) of the distance.
+/// at rest, `rest`. `along` tells for a separation and a target along which direction the features
+/// are held apart, if the pair is at a [local minimum](super::local_minimum) of the distance.
 fn cloth_contact(
     snap: &Snapshot<'_>,
     pair: FeaturePair,

@@ -1,4 +1,4 @@
-//! Which pairs of features of cloth hold closest points of the surfaces around them.
+//! The pairs of features of cloth that hold closest points of the surfaces around them.
 //!
 //! Where two smooth layers touch, every vertex is within reach of several faces, and every edge of
 //! several edges. The contact is nevertheless described by few of these pairs: those whose distance
@@ -171,8 +171,8 @@ pub(super) fn of_edges(surface: &Surface, x: &[DVec3], on: &OnEdges) -> Standing
     }
     let normal = separation / gap;
     let flat = FLAT * on.target;
-    // How far the faces at an edge fall off, seen from the other edge. A face that reaches the other
-    // edge is none that lies between the two: it folds as they meet.
+    // How far the faces at an edge fall off, seen from the other edge. A face that reaches the
+    // other edge is none that lies between the two: it folds as they meet.
     let mut are_neighbours = false;
     let mut is_ridge = |[edge, other]: [u32; 2], point: DVec3, towards: DVec3| {
         let ends = surface.edges()[other as usize];

@@ -214,8 +214,9 @@ fn squeezed(world: &World, x: &[DVec3], vertices: &[u32], time: f64) -> Option<C
     Some(narrowest.cause(world, "there"))
 }
 
-/// The two bodies that leave less room than one layer takes, anywhere in the cloth of a triangle, if
-/// there are such. Constraints that cannot all be satisfied may throw cloth far from where they are.
+/// The two bodies that leave less room than one layer takes, anywhere in the cloth of a triangle,
+/// if there are such. Constraints that cannot all be satisfied may throw cloth far from where they
+/// are.
 fn squeezed_elsewhere(world: &World, x: &[DVec3], triangle: u32, time: f64) -> Option<Cause> {
     let cloth = cloth_of(world, triangle);
     let cloths = world.model().cloth_of_vertex();
