@@ -110,8 +110,8 @@ impl fmt::Display for FaultKind {
             Self::OpenEdge => "open edges, where a body must be closed",
             Self::ShortEdge => {
                 "edges not longer than the contact thickness, so that neighbours would \
-                 push each other where all pairs do (leave contact.pairs and contact.pipeline out, or take a smaller contact.thickness, a smaller thickness of this cloth, a coarser mesh, or \
-                 contact.self_collision = false)"
+                 push each other (take a smaller contact.thickness, a smaller thickness of this cloth, a coarser mesh, \
+                 contact.pairs = \"closest\", or contact.self_collision = false)"
             }
             Self::InsideOut => "triangles that face inwards: the body is inside out",
         })

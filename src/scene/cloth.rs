@@ -497,9 +497,8 @@ fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: Thi
         if cell <= thickness {
             let message = format!(
                 "cells of {:.3} mm {}are not larger than {key}, {:.3} mm, so \
-                 that neighbours would push each other where all pairs do; leave contact.pairs and \
-                 contact.pipeline out, or take fewer vertices, a smaller {key}, or \
-                 contact.self_collision = false",
+                 that neighbours would push each other; take fewer vertices, a smaller {key}, \
+                 contact.pairs = \"closest\", or contact.self_collision = false",
                 cell * 1e3,
                 if size[0] == size[1] {
                     ""

@@ -856,15 +856,15 @@ impl Sides {
 /// that scenes give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContactPairs {
-    /// Pairs at local minima of the distance between the surfaces around them.
-    Closest,
     /// All.
     All,
+    /// Pairs at local minima of the distance between the surfaces around them.
+    Closest,
 }
 
 impl ContactPairs {
     /// All there are.
-    pub const ALL: [Self; 2] = [Self::Closest, Self::All];
+    pub const ALL: [Self; 2] = [Self::All, Self::Closest];
 
     /// The name in scenes.
     #[must_use]

@@ -61,6 +61,7 @@ fn lost(curvature: f64) -> f64 {
         {material}
         [contact]
         thickness = "4 mm"
+        pairs = "closest"
         self_friction = 0
         "#
     );

@@ -273,8 +273,8 @@ fn end(snap: &Snapshot<'_>, vertex: u32) -> DVec3 {
 /// along the first one would stop them. So it is the last one if they are about as far apart then
 /// as they are to be. Pairs that are not at a [local minimum](super::local_minimum) of the distance
 /// are contacts if they move by more than a quarter of the target, or pass through each other: in
-/// so long a step others do not stand for them. Neighbours are contacts if they come nearer than
-/// they were at rest.
+/// so long a step others do not stand for them. Neighbours are contacts too, so that
+/// triangles are not crushed.
 fn apart_along(
     [start, end]: [DVec3; 2],
     target: f64,
@@ -285,8 +285,7 @@ fn apart_along(
     let is_contact = is_fast
         || match standing() {
             Standing::Other => false,
-            Standing::Neighbours => end.length_squared() < target * target,
-            Standing::Closest => true,
+            Standing::Neighbours | Standing::Closest => true,
         };
     let turned = !passes && end.length_squared() >= (NEARLY * target).powi(2);
     is_contact.then_some(if turned { end } else { start })

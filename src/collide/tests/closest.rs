@@ -130,7 +130,7 @@ fn flat_layers_have_one_pair_for_a_vertex() {
             curvatures: [[0.0; 2]; 2],
             turns: [0.0, turn],
             shift: DVec3::new(0.3, 0.2, 0.0),
-            cells: [0.04, 0.04],
+            cells: [0.06, 0.06],
         };
         let (cloth, x) = layers.apart(0.9 * THICK);
         let closest = contacts_of(&cloth, &x, THICK, false);

@@ -506,7 +506,7 @@ mod tests {
                 -0.0006 * side
             )
         };
-        let strip = "partition.patches = 4\ntime.step = \"1 ms\"\ncontact.pairs = \"all\"\n[[cloth]]\nrotation = [\"90 deg\", 0, 0]\ncenter = [0, 0, 0.8]\n\
+        let strip = "partition.patches = 4\ntime.step = \"1 ms\"\n[[cloth]]\nrotation = [\"90 deg\", 0, 0]\ncenter = [0, 0, 0.8]\n\
                      grid = { size = [0.1, 0.4], vertices = [11, 41] }\n\
                      material = { density = 0.15, stretch = 1000, bending = 1e-5 }\n";
         let told = told(

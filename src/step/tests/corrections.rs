@@ -149,7 +149,7 @@ fn a_sheet_that_is_thrown_on_its_pins_keeps_its_strain_limit() {
     // That it does not cross itself stretches it for a while.
     let text = thrown("").replace("strain_limit = 5", "strain_limit = 0.2");
     let (_, strain, crossing) = worst(&text, 200);
-    assert!(strain < 0.35 && crossing == 0, "{strain} {crossing}");
+    assert!(strain < 0.3 && crossing == 0, "{strain} {crossing}");
 }
 
 /// Edges turn, and get longer by that too.
