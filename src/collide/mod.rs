@@ -51,6 +51,7 @@
 //!     thickness,
 //!     distances: &distances,
 //!     self_collision: true,
+//!     all_pairs: true,
 //! };
 //! let mut volumes = Volumes::default();
 //! let step = Snapshot::new(&geometry, &mut volumes, &folded, &velocities, 0.0, 0.001);
