@@ -51,11 +51,12 @@ mod private {
     impl Ordered for u32 {
         const KIND: Kind = Kind::Unsigned32;
         fn code(self) -> Option<u64> {
-            Some(u64::from(self))
+            // No number has the least code, or 0 would be unknown as a greatest value.
+            Some(u64::from(self) + 1)
         }
         fn of_code(code: u64) -> Self {
             // A code that a rank of another program has sent is any number.
-            Self::try_from(code).unwrap_or(Self::MAX)
+            Self::try_from(code.saturating_sub(1)).unwrap_or(Self::MAX)
         }
     }
 
@@ -103,6 +104,9 @@ use private::Kind;
 
 /// The key of a shared bound: its name, and which of two values is the better one. `V` is `u32`,
 /// `u64`, `i64` or `f64`.
+///
+/// The worst `u64` or `i64` of all, such as 0 as the greatest `u64`, says no more than that nothing
+/// is known. Every `u32` and every number that is an `f64` is told apart from that.
 ///
 /// ```
 /// use weft_runtime::{Bound, Registry};
@@ -265,6 +269,20 @@ mod tests {
             1.5,
             f64::INFINITY,
         ]);
+    }
+
+    #[test]
+    fn the_worst_values_of_32_bits_and_of_floating_point_are_known() {
+        for value in [0, u32::MAX] {
+            for bound in [Bound::least("a"), Bound::greatest("a")] {
+                assert_eq!(bound.value(bound.code(value)), Some(value));
+            }
+        }
+        for value in [f64::NEG_INFINITY, f64::INFINITY] {
+            for bound in [Bound::least("a"), Bound::greatest("a")] {
+                assert_eq!(bound.value(bound.code(value)), Some(value));
+            }
+        }
     }
 
     #[test]

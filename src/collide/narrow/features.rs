@@ -13,7 +13,7 @@ use crate::collide::bodies::collider::{AnalyticBody, BOUNDARY, BodySurface, FLAT
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
 use crate::collide::narrow::contact::{Contact, PairId, PairKind, Separation};
-use crate::collide::narrow::local_minimum::{OnEdges, OnFace, Standing, of_edges, of_face};
+use crate::collide::narrow::local_minimum::{OnEdges, OnFace, is_of_edges, is_of_face};
 use crate::collide::narrow::on_ball;
 use crate::collide::query::snapshot::Snapshot;
 
@@ -194,7 +194,9 @@ pub(in crate::collide) fn vertex_face(
         let [p, a, b, c] = vertices.map(|v| end(snap, v));
         let w = on_triangle(p, a, b, c);
         let end = p - (a * w[0] + b * w[1] + c * w[2]);
-        apart_along([separation, end], target, || of_face(surface, snap.x, &on))
+        apart_along([separation, end], target, || {
+            is_of_face(surface, snap.x, &on)
+        })
     };
     let pair = FeaturePair {
         id,
@@ -250,7 +252,9 @@ pub(in crate::collide) fn edges_at(
         let [p, q, r, s] = [p, q, r, s].map(|v| end(snap, v));
         let (t, u) = on_segments(p, q, r, s);
         let end = p.lerp(q, t) - r.lerp(s, u);
-        apart_along([one - two, end], target, || of_edges(surface, snap.x, &on))
+        apart_along([one - two, end], target, || {
+            is_of_edges(surface, snap.x, &on)
+        })
     };
     let pair = FeaturePair {
         id,
@@ -273,20 +277,15 @@ fn end(snap: &Snapshot<'_>, vertex: u32) -> DVec3 {
 /// along the first one would stop them. So it is the last one if they are about as far apart then
 /// as they are to be. Pairs that are not at a [local minimum](super::local_minimum) of the distance
 /// are contacts if they move by more than a quarter of the target, or pass through each other: in
-/// so long a step others do not stand for them. Neighbours are contacts too, so that
-/// triangles are not crushed.
+/// so long a step others do not stand for them.
 fn apart_along(
     [start, end]: [DVec3; 2],
     target: f64,
-    standing: impl FnOnce() -> Standing,
+    is_least: impl FnOnce() -> bool,
 ) -> Option<DVec3> {
     let passes = start.dot(end) <= 0.0;
     let is_fast = passes || (end - start).length_squared() > (FAST * target).powi(2);
-    let is_contact = is_fast
-        || match standing() {
-            Standing::Other => false,
-            Standing::Neighbours | Standing::Closest => true,
-        };
+    let is_contact = is_fast || is_least();
     let turned = !passes && end.length_squared() >= (NEARLY * target).powi(2);
     is_contact.then_some(if turned { end } else { start })
 }

@@ -3,8 +3,9 @@
 //! Where two smooth layers touch, every vertex is within reach of several faces, and every edge of
 //! several edges. The contact is nevertheless described by few of these pairs: those whose distance
 //! is a local minimum. A face whose closest point lies on its side is left out if the face beyond
-//! that side is nearer; a side or a corner that faces share is reported by the first of them. This
-//! is the feasible region of [CLLY25 §3.2], the Voronoi regions of the features [E05 §5.1].
+//! that side is nearer; a side or a corner that faces share is reported by the first of them. The
+//! idea is that of offset geometric contact [C+25]; the regions are the Voronoi regions of the
+//! features [E05 §5.1].
 //!
 //! Two edges are a contact of their own only where both are ridges. If the faces at one of them
 //! are flat, to a share of the distance to keep ([`FLAT`]), vertices against faces keep the edges
@@ -15,9 +16,10 @@
 //!
 //! Neighbours at rest drop out by the same rule. From a point of a bent sheet, the distance to the
 //! next faces grows with the way along the sheet, and a contact comes about only where the sheet
-//! has turned back. That is why the thickness may be larger than edges are long.
+//! has turned back. That is why the thickness may be larger than edges are long. Only heights of
+//! triangles and opposite sides of two triangles stay, so that triangles are not crushed.
 //!
-//! * \[CLLY25\] Chen, Hsu, Liu, Yuksel: Offset geometric contact, 2025.
+//! * \[C+25\] Chen, Hsu, Liu, Macklin, Yang, Yuksel: Offset geometric contact, 2025.
 //! * \[E05\] Ericson: Real-time collision detection, 2005.
 
 use glam::DVec3;
@@ -48,39 +50,20 @@ impl OnFace {
     }
 }
 
-/// How a pair stands to the pairs of features around it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Standing {
-    /// Others are nearer.
-    Other,
-    /// It is a height of one triangle, or two sides of it and of the next one.
-    Neighbours,
-    /// It is at a local minimum of the distance, and the first of those with its closest points.
-    Closest,
-}
-
-impl From<bool> for Standing {
-    fn from(is_closest: bool) -> Self {
-        match is_closest {
-            true => Self::Closest,
-            false => Self::Other,
-        }
-    }
-}
-
-/// How a face and a vertex stand to the faces around it.
-pub(super) fn of_face(surface: &Surface, x: &[DVec3], on: &OnFace) -> Standing {
+/// Whether a face's closest point is a local minimum of the distance to the vertex on the surface,
+/// and the face is the first with this point.
+pub(super) fn is_of_face(surface: &Surface, x: &[DVec3], on: &OnFace) -> bool {
     let zeros = on.weights.map(|weight| weight <= ROUNDING);
     match zeros {
-        [false, false, false] => Standing::Closest,
-        [true, false, false] => of_side(surface, x, on, 1),
-        [false, true, false] => of_side(surface, x, on, 2),
-        [false, false, true] => of_side(surface, x, on, 0),
-        [false, true, true] => is_of_corner(surface, x, on, 0).into(),
-        [true, false, true] => is_of_corner(surface, x, on, 1).into(),
-        [true, true, false] => is_of_corner(surface, x, on, 2).into(),
+        [false, false, false] => true,
+        [true, false, false] => is_of_side(surface, x, on, 1),
+        [false, true, false] => is_of_side(surface, x, on, 2),
+        [false, false, true] => is_of_side(surface, x, on, 0),
+        [false, true, true] => is_of_corner(surface, x, on, 0),
+        [true, false, true] => is_of_corner(surface, x, on, 1),
+        [true, true, false] => is_of_corner(surface, x, on, 2),
         // Closest points of faces without an area or a number.
-        [true, true, true] => Standing::Closest,
+        [true, true, true] => true,
     }
 }
 
@@ -93,19 +76,19 @@ fn leads_nearer(separation: DVec3, way: DVec3) -> bool {
 }
 
 /// The closest point lies on the side that begins at corner `k`.
-fn of_side(surface: &Surface, x: &[DVec3], on: &OnFace, k: usize) -> Standing {
+fn is_of_side(surface: &Surface, x: &[DVec3], on: &OnFace, k: usize) -> bool {
     let edge = surface.edges_of(on.face)[k];
     let beyond = surface.beyond(edge, on.face);
     if beyond == NO_FACE {
-        return Standing::Closest;
+        return true;
     }
     let apex = surface.apex(beyond, edge);
     if apex == on.vertex {
         // The height of the face beyond: it folds as the vertex comes to its side.
-        return Standing::Neighbours;
+        return true;
     }
     let point = x[on.vertex as usize] - on.separation;
-    (!leads_nearer(on.separation, x[apex as usize] - point) && on.face < beyond).into()
+    !leads_nearer(on.separation, x[apex as usize] - point) && on.face < beyond
 }
 
 /// The closest point is corner `k`.
@@ -153,28 +136,27 @@ pub(super) struct OnEdges {
     pub(super) target: f64,
 }
 
-/// How two edges stand to what is around them: whether they are ridges that face each other. Where
-/// the closest point is an end of an edge, a vertex is closest, which is tested against faces.
-pub(super) fn of_edges(surface: &Surface, x: &[DVec3], on: &OnEdges) -> Standing {
+/// Whether two edges are ridges that face each other. Where the closest point is an end of an edge,
+/// a vertex is closest, which is tested against faces.
+pub(super) fn is_of_edges(surface: &Surface, x: &[DVec3], on: &OnEdges) -> bool {
     if on
         .parameters
         .iter()
         .any(|&t| t <= ROUNDING || t >= 1.0 - ROUNDING)
     {
-        return Standing::Other;
+        return false;
     }
     let [one, two] = on.points;
     let separation = one - two;
     let gap = separation.length();
     if gap <= 0.0 {
-        return Standing::Closest;
+        return true;
     }
     let normal = separation / gap;
     let flat = FLAT * on.target;
     // How far the faces at an edge fall off, seen from the other edge. A face that reaches the
     // other edge is none that lies between the two: it folds as they meet.
-    let mut are_neighbours = false;
-    let mut is_ridge = |[edge, other]: [u32; 2], point: DVec3, towards: DVec3| {
+    let is_ridge = |[edge, other]: [u32; 2], point: DVec3, towards: DVec3| {
         let ends = surface.edges()[other as usize];
         let mut is_flat = true;
         for face in surface.faces_at(edge) {
@@ -185,7 +167,6 @@ pub(super) fn of_edges(surface: &Surface, x: &[DVec3], on: &OnEdges) -> Standing
             }
             let apex = surface.apex(face, edge);
             if ends.contains(&apex) {
-                are_neighbours = true;
                 is_flat = false;
                 continue;
             }
@@ -198,9 +179,5 @@ pub(super) fn of_edges(surface: &Surface, x: &[DVec3], on: &OnEdges) -> Standing
         !is_flat
     };
     let [a, b] = on.edges;
-    let is_closest = is_ridge([a, b], one, -normal) && is_ridge([b, a], two, normal);
-    match is_closest && are_neighbours {
-        true => Standing::Neighbours,
-        false => is_closest.into(),
-    }
+    is_ridge([a, b], one, -normal) && is_ridge([b, a], two, normal)
 }
