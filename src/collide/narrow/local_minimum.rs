@@ -67,15 +67,15 @@ pub(super) fn is_of_face(surface: &Surface, x: &[DVec3], on: &OnFace) -> bool {
     }
 }
 
-/// Whether going from a point towards another one brings one nearer to the end of a separation from
-/// that point.
+/// Whether the first part of a way from a closest point leads nearer to the vertex, which lies at
+/// `separation` from that point.
 fn leads_nearer(separation: DVec3, way: DVec3) -> bool {
     let along = separation.dot(way);
     along > 0.0
         && along * along > ROUNDING * ROUNDING * separation.length_squared() * way.length_squared()
 }
 
-/// The closest point lies on the side that begins at corner `k`.
+/// As [`is_of_face`], for a closest point on the side that begins at corner `k`.
 fn is_of_side(surface: &Surface, x: &[DVec3], on: &OnFace, k: usize) -> bool {
     let edge = surface.edges_of(on.face)[k];
     let beyond = surface.beyond(edge, on.face);
@@ -91,7 +91,7 @@ fn is_of_side(surface: &Surface, x: &[DVec3], on: &OnFace, k: usize) -> bool {
     !leads_nearer(on.separation, x[apex as usize] - point) && on.face < beyond
 }
 
-/// The closest point is corner `k`.
+/// As [`is_of_face`], for a closest point at corner `k`.
 fn is_of_corner(surface: &Surface, x: &[DVec3], on: &OnFace, k: usize) -> bool {
     let corner = surface.triangles()[on.face as usize][k];
     let at = x[corner as usize];
