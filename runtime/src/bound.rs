@@ -106,7 +106,7 @@ use private::Kind;
 /// `u64`, `i64` or `f64`.
 ///
 /// The worst `u64` or `i64` of all, such as 0 as the greatest `u64`, says no more than that nothing
-/// is known. Every `u32` and every number that is an `f64` is told apart from that.
+/// is known. Every `u32` and every `f64` that is a number differs from that.
 ///
 /// ```
 /// use weft_runtime::{Bound, Registry};
