@@ -10,7 +10,7 @@ use std::env;
 use std::fs;
 use std::process::Command;
 
-/// What `cargo package` writes into a crate.
+/// The file that `cargo package` adds to a crate.
 const PACKED: &str = ".cargo_vcs_info.json";
 
 /// The digits of a commit that are kept.

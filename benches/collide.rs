@@ -97,6 +97,7 @@ impl Sheet {
             thickness: 0.004,
             distances: &self.distances,
             self_collision: true,
+            all_pairs: true,
         };
         Snapshot::new(&geometry, volumes, &self.x, &self.v, 0.0, 0.001)
     }

@@ -1,4 +1,4 @@
-//! What an export costs beside reading and writing the bytes: 100 frames of 100,489 vertices.
+//! The cost of an export beside reading and writing the bytes: 100 frames of 100,489 vertices.
 //!
 //! Sample run:
 //!   cargo bench --bench export

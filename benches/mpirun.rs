@@ -92,8 +92,8 @@ fn main() {
     std::fs::remove_dir_all(&room).expect("a directory of the bench's own");
 }
 
-/// What each team takes for all stretches of a scene, seconds of the slower one of two runs side by
-/// side, and steps.
+/// The times of each team for all stretches of a scene, in seconds of the slower one of two runs
+/// side by side, and the steps.
 fn scene(name: &str, room: &Path) -> (Vec<Taken>, f64, u64) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenes/{name}.toml"));
     let time = Scene::load(&file, &[]).expect("the project's scene").time;

@@ -68,8 +68,8 @@ use draped::Cloth;
 
 /// Vertices along a side, and into how many parts sides of the ball's icosahedron are cut.
 const SIZES: [(usize, u32); 3] = [(100, 22), (316, 63), (707, 63)];
-/// What takes less than this in all its runs has more of them, here and in the peers: caches take a
-/// while to hold what comes again.
+/// The time below which a measurement is repeated more often, here and in the peers: caches take a
+/// while to fill.
 const SETTLED: Duration = Duration::from_millis(250);
 /// How often each has its turn; the best counts.
 const ROUNDS: usize = 3;
@@ -157,6 +157,7 @@ impl Scene {
             thickness: reach.least(),
             distances: reach,
             self_collision: true,
+            all_pairs: true,
         };
         Snapshot::new(&geometry, volumes, &self.crumpled.x, v, 0.0, 1.0)
     }
@@ -170,6 +171,7 @@ impl Scene {
             thickness: 0.0,
             distances: &self.touching,
             self_collision: false,
+            all_pairs: true,
         };
         Snapshot::new(&geometry, volumes, &self.draped.x, &self.still, 0.0, 1.0)
     }
@@ -205,7 +207,7 @@ impl Scene {
         (faces, edges)
     }
 
-    /// For the peers: positions, triangles, edges and pairs of features.
+    /// Writes the files for the peers: positions, triangles, edges and pairs of features.
     fn write(&self, to: &Path) -> io::Result<()> {
         let points = |name: &str, x: &[DVec3]| {
             let bytes = x.iter().flat_map(|p| p.to_array());
@@ -480,7 +482,7 @@ fn settled<R>(runs: u32, mut run: impl FnMut() -> R) -> Duration {
     best
 }
 
-/// What it returned, and the shortest of several runs.
+/// Returns the result of a function, and the shortest time of several runs.
 fn timed<R>(runs: u32, mut run: impl FnMut() -> R) -> (R, Duration) {
     let mut last = None;
     let time = settled(runs, || last = Some(run()));
@@ -589,7 +591,7 @@ impl Peer {
         ]
     }
 
-    /// Its turn, if it is there.
+    /// Runs the peer, if it is there.
     fn run(
         &self,
         directory: &Path,

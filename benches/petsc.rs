@@ -69,10 +69,10 @@ const VECTOR_BYTES: usize = 48 + 24 + 5 * 24 + 24 + 48 / 2;
 #[derive(Clone, Copy)]
 struct Ours {
     iteration: Duration,
-    /// With the multilevel preconditioner.
+    /// The time with the multilevel preconditioner.
     multilevel: Duration,
-    /// What a solve takes besides: factoring the preconditioner, copying what the iterations read,
-    /// residuals before and after.
+    /// The time of a solve outside of its iterations: factoring the preconditioner, copying the
+    /// arrays that the iterations read, and the residuals before and after.
     around: Duration,
     /// Adding up two numbers of every patch in the order of the tree, which an iteration does once.
     sums: Duration,
@@ -109,7 +109,7 @@ fn ours(world: &World, ranks: usize) -> Ours {
                 );
             })
         };
-        // What every solve begins and ends with is not an iteration's.
+        // The beginning and the end of a solve are no part of an iteration.
         let mut timed = |comm: &mut dyn Comm, preconditioner: Preconditioner| {
             let mut cg = ModifiedCg::new(partition, preconditioner, Tag(1));
             let few = solve(comm, &mut cg, FEW);

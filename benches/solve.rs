@@ -9,7 +9,7 @@
 //! the rate at which a plain sum reads as many bytes, measured in the same run. Then the same three
 //! with divan's statistics.
 //!
-//! What preconditioners are worth: `benches/tolerance.rs`.
+//! The worth of preconditioners is measured by `benches/tolerance.rs`.
 
 use std::hint::black_box;
 use std::time::Duration;

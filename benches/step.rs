@@ -10,14 +10,15 @@
 //! Two figures are set against their limits. The solve: its products with the matrix at the speed
 //! of a plain read of as many bytes. Two ranks: a program of two threads of which each only reads
 //! its half of those bytes, and waits for the other as often as ranks do in an iteration of the
-//! solve. What that program gains is what the two cores give to anything that waits so often. And
-//! of the collision phase it is said how much faster two ranks and two threads have it, and what
-//! share of it the runtime takes on one core: the time between its tasks, in which they are forked
-//! and joined. At the end it is said of all windows that were measured, beside what two cores give
-//! to a program that reads and never waits; and how long a line of a cache takes from core to core
-//! and back. Hosts of virtual machines move cores: where two share no cache that is several times
-//! as long, and two threads of a rank, which read what each other wrote, gain less than two ranks.
-//! To be draped takes each sheet some hundred steps, so the table needs two minutes.
+//! solve. The gain of that program is the most that the two cores give to anything that waits as
+//! often. And of the collision phase it is said how much faster two ranks and two threads have it,
+//! and what share of it the runtime takes on one core: the time between its tasks, in which they
+//! are forked and joined. At the end it is said of all windows that were measured, beside what two
+//! cores give to a program that reads and never waits; and how long a line of a cache takes from
+//! core to core and back. Hosts of virtual machines move cores: where two share no cache that is
+//! several times as long, and two threads of a rank, which read what each other wrote, gain less
+//! than two ranks. To be draped takes each sheet some hundred steps, so the table needs two
+//! minutes.
 
 use std::hint::{black_box, spin_loop};
 use std::path::Path;
@@ -53,7 +54,7 @@ const WAITS: usize = 2;
 
 type State = (Vec<DVec3>, Vec<DVec3>);
 
-/// What some steps took: their phases, slowest rank each, and what was done.
+/// The cost of some steps: the time of each phase on its slowest rank, and the work done.
 #[derive(Default)]
 struct Taken {
     phases: [Duration; PHASES.len()],
@@ -219,7 +220,7 @@ fn there_and_back() -> Duration {
     least / TIMES as u32
 }
 
-/// What all windows took.
+/// The cost of all windows.
 #[derive(Default)]
 struct Sums {
     /// The collision phase of each team.

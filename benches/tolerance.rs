@@ -100,14 +100,16 @@ impl Way {
     }
 }
 
-/// What all solve.
+/// The problem that all solvers solve.
 struct Problem<'a> {
     world: &'a World,
     system: System<'a>,
     partition: (&'a HaloPlan, &'a PatchTree, &'a Ownership),
-    /// What the residuals are shares of: that of no change but the prescribed ones.
+    /// The residual of no change but the prescribed ones; other residuals are given as shares of
+    /// it.
     initial: f64,
-    /// Where the system stands for the peers, and which vertex of theirs each is.
+    /// The folder in which the system stands for the peers, and the number of each vertex in
+    /// theirs.
     directory: &'a Path,
     order: &'a [u32],
 }
@@ -212,7 +214,7 @@ impl<'a> Ours<'a> {
     }
 
     fn turn(&mut self) -> Way {
-        // What any residual is small enough for does nothing but begin.
+        // With a tolerance that any residual meets, a solve only begins.
         let at_once = Tolerance {
             absolute: 1e100,
             ..self.tolerance

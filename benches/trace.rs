@@ -1,4 +1,4 @@
-//! What `--trace` costs: whole steps with and without, by turns, in one run.
+//! The cost of `--trace`: whole steps with and without, by turns, in one run.
 //!
 //! Sample run:
 //!   cargo bench --bench trace
@@ -116,7 +116,8 @@ fn watched(
     report.expect("a step")
 }
 
-/// What `off`, `on` and `heard` cost as ratios, each with its error; ms a bare step; events a step.
+/// Measures the costs of `off`, `on` and `heard` as ratios, each with its error; also ms a bare
+/// step, and events a step.
 fn measure(
     world: &World,
     (ranks, workers): (usize, usize),

@@ -120,7 +120,7 @@ fn twister(to: &Folder) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A curtain on two pins, and a ball that goes through the clump it makes of it.
+/// A curtain on two pins, and a ball that gathers it to a clump and goes through that.
 fn curtain(to: &Folder) -> Result<(), Box<dyn Error>> {
     let text = format!(
         "[[cloth]]\nname = \"curtain\"\ngrid = {{ size = [1.3, 0.8], vertices = [52, 32] }}\n\

@@ -1,6 +1,6 @@
-//! Which build of the program runs. The trajectory is promised for one binary, so ranks and
-//! checkpoints are compared by the binary itself, and not by a version that a changed source tree
-//! keeps.
+//! The identity of the build that runs. The trajectory is promised for one binary, so ranks and
+//! checkpoints are compared by the binary itself, and not by a version that a changed source could
+//! share.
 //!
 //! Goes in: nothing but the file of the running executable. Comes out: its SHA-256, beside version
 //! and commit, which are for people. Shared libraries that the executable loads are not looked at.
@@ -40,13 +40,13 @@ pub struct BuildIdentity {
 /// The running executable cannot be read, so that nobody knows which build it is.
 #[derive(Debug, Error)]
 #[error(
-    "cannot read {}, the program that runs, to tell its build from others: {source}; give its users the right to read it",
+    "cannot read {}, the running program, to identify its build: {source}; give its users the right to read it",
     path.shown()
 )]
 pub struct UnknownBuild {
     /// The executable.
     pub path: PathBuf,
-    /// What the system says.
+    /// The error of the system.
     pub source: io::Error,
 }
 
@@ -80,7 +80,7 @@ impl BuildIdentity {
 
     /// The build that this process runs, without a digest where the executable cannot be read.
     #[must_use]
-    pub fn as_far_as_known() -> Self {
+    pub(crate) fn as_far_as_known() -> Self {
         Self::of_this_process().map_or_else(|_| Self::with(None), Clone::clone)
     }
 
@@ -109,7 +109,7 @@ impl fmt::Display for BuildIdentity {
         }
         match &self.executable {
             Some(sum) => write!(f, ", executable {}", shown(sum).escape_debug()),
-            None => f.write_str(", of an executable that is not known"),
+            None => f.write_str(", of an unknown executable"),
         }
     }
 }
@@ -177,6 +177,6 @@ mod tests {
             ..this.clone()
         };
         assert!(!unknown.is(&unknown) && !this.is(&unknown));
-        assert!(unknown.to_string().contains("not known"));
+        assert!(unknown.to_string().contains("unknown executable"));
     }
 }

@@ -207,7 +207,7 @@ pub(crate) struct StudyArguments {
     /// The last step of the runs that are recorded [default: the scene's].
     #[arg(long)]
     pub(crate) steps: Option<u64>,
-    /// Which steps are recorded [default: the last 8].
+    /// The steps that are recorded [default: the last 8].
     #[arg(long, value_name = "FROM..TO")]
     pub(crate) record: Option<TraceSteps>,
     /// Runs that are recorded begin with this state of the scene.
@@ -321,7 +321,7 @@ pub(crate) struct ExportArguments {
 
 #[derive(clap::Args)]
 pub(crate) struct ReportArguments {
-    /// Directories of runs; several are told side by side.
+    /// Directories of runs; several are reported side by side.
     #[arg(required = true, value_name = "DIR")]
     pub(crate) runs: Vec<PathBuf>,
     /// The page [default: report.html in the run's directory; of several runs, in this one].
@@ -434,17 +434,17 @@ pub(crate) struct RunArguments {
     /// How ranks share the collision tests [default: the scene's].
     #[arg(long, value_parser = names(POLICIES.iter().map(|(name, _, _)| *name)))]
     pub(crate) policy: Option<String>,
-    /// What a running task gives away when it is split.
+    /// The part of its work that a running task gives away when it is split.
     #[arg(long, value_parser = names(SPLITS.iter().map(|split| split.name())))]
     pub(crate) split: Option<String>,
-    /// Whom an idle rank asks for tasks.
+    /// The rule by which an idle rank chooses whom it asks for tasks.
     #[arg(long, value_parser = names(VICTIMS.iter().map(|rule| rule.name())))]
     pub(crate) victims: Option<String>,
     /// Seed of the choice of victims; does not change the result.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// What ranks that are MPI processes do while they wait [default: yield; sleep, where
-    /// there are fewer cores than workers].
+    /// The way in which ranks that are MPI processes wait [default: yield; sleep, where there are
+    /// fewer cores than workers].
     #[cfg(feature = "mpi")]
     #[arg(long, value_parser = names(weft_mpi::Idle::NAMED.iter().map(|(name, _)| *name)))]
     pub(crate) idle: Option<String>,
@@ -473,7 +473,7 @@ pub(crate) enum CommChoice {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum AuditChoice {
-    /// Crossings are told.
+    /// Crossings are counted and reported.
     Count,
     /// A crossing is a failure.
     Strict,
@@ -505,7 +505,7 @@ fn parse_hours(text: &str) -> Result<Duration, String> {
 
 /// A time in s. Whether a run can end there is looked at once its scene is known.
 fn parse_until(text: &str) -> Result<f64, String> {
-    // Numbers that end no run are told with those that are too large.
+    // Numbers that end no run are refused later, with those that are too large.
     (text.parse().ok()).map_or_else(|| parse_time(text, 1.0), Ok)
 }
 

@@ -184,7 +184,7 @@ pub(crate) fn check_files(scene: &Scene) -> Result<(), Failure> {
     let invalid = |message: String| Failure { code: 3, message };
     for cloth in &scene.cloths {
         let mesh = build_cloth(cloth).map_err(|e| invalid(e.to_string()))?;
-        if scene.contact.self_collision {
+        if scene.contact.pushes_all_pairs() {
             check_spacing(&mesh, scene.thickness(cloth.thickness))
                 .map_err(|e| invalid(format!("cloth `{}`: {e}", cloth.name)))?;
         }
@@ -209,7 +209,7 @@ pub(crate) fn compare_runs(a: &Path, b: &Path, tolerance: Option<f64>) -> Result
         ),
         (Some(_), None) => (
             false,
-            ": no frame that both have, to hold against --tolerance".to_owned(),
+            ": no frame that both runs have, to compare with --tolerance".to_owned(),
         ),
     };
     if same {

@@ -3,7 +3,7 @@
 /// Sets of the numbers from 0 on, each of which is in one set.
 #[derive(Clone, Debug)]
 pub(crate) struct DisjointSets {
-    /// For each number a smaller one of its set, or itself if it is the least.
+    /// A smaller number of the same set for each number, or the number itself if it is the least.
     toward: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What commands print with `--json`: for scripts and editors.
+//! The output of commands with `--json`, for scripts and editors.
 //!
 //! Each report is one object with `"schema": 1`. Fields may be added under the same schema; another
 //! meaning of a field is another schema. All text is ASCII, in which JSON escapes the rest, so that
@@ -179,7 +179,7 @@ impl ObjectReport {
     }
 }
 
-/// What `weft check` finds. The fields of a valid scene are absent if it is not valid.
+/// The findings of `weft check`. The fields of a valid scene are absent if it is not valid.
 #[derive(Default, Serialize)]
 struct CheckReport {
     valid: bool,
@@ -328,7 +328,7 @@ pub(crate) fn partition(comparison: &PartitionComparison, picture: Option<&Path>
     })
 }
 
-/// What an audit of frames has found.
+/// Writes the findings of an audit of frames.
 pub(crate) fn audit(audit: &FrameAudit) -> String {
     report(audit)
 }

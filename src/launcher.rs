@@ -3,7 +3,7 @@
 
 use std::env;
 
-/// What a launcher told this process.
+/// The facts that a launcher passed to this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Launcher {
     /// The environment variable by which it was noticed.

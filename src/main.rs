@@ -151,7 +151,7 @@ fn check_options(arguments: &RunArguments) -> Result<(), Failure> {
         "--comm virtual: a rank in virtual time has one worker and no thread for messages; leave out --threads and \
          --progress-thread, and take more ranks"
     } else if !is_virtual && arguments.network.is_some() {
-        "--network is of ranks in virtual time; add --comm virtual, or leave it out"
+        "--network applies only to ranks in virtual time; add --comm virtual, or leave it out"
     } else {
         return Ok(());
     };
@@ -172,8 +172,7 @@ fn run_scene(
         }
         (_, Some(launcher)) if launcher.size != Some(1) => {
             let message = format!(
-                "started by an MPI launcher ({} is set), where this --comm would make every process run the \
-                 whole scene; leave out --comm, or the launcher",
+                "started by an MPI launcher ({} is set): with this --comm every process would run the whole scene; leave out --comm, or the launcher",
                 launcher.variable
             );
             return Err(refuse(Failure { code: 2, message }, Some(launcher)));
@@ -225,7 +224,7 @@ fn run_under_mpi(
     under_mpi::run_scene(arguments, launcher, began)
 }
 
-/// What comes of a failure before MPI was started: under a launcher others may wait there for this
+/// Reports a failure before MPI was started: under a launcher, others may wait there for this
 /// process.
 #[cfg(feature = "mpi")]
 fn refuse(failure: Failure, launcher: Option<&Launcher>) -> Failure {
@@ -344,7 +343,7 @@ fn run_options(
     }
 }
 
-/// What ends a run early: time, and signals from now on.
+/// The reasons to end a run early: time, and signals from now on.
 fn stopping(arguments: &RunArguments, began: Instant) -> Result<Stop, Failure> {
     let deadline = arguments.max_hours.and_then(|time| began.checked_add(time));
     let stop = Stop::before(deadline);
@@ -389,7 +388,7 @@ fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
     judge(summary, options)
 }
 
-/// What came of a run, for scripts.
+/// The result of a run, for scripts.
 fn result_events(summary: &RunSummary) -> Vec<Event> {
     let warnings = summary.warnings.iter().cloned();
     let warnings = warnings.map(|message| Event::Warning { message });
@@ -559,7 +558,7 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
     )
 }
 
-/// What a trace tells, and whether it can be opened.
+/// A sentence on a trace, and on whether it can be opened.
 fn traced(trace: &TraceSummary, written: bool) -> String {
     let Some((first, last)) = trace.steps else {
         return String::new();

@@ -194,7 +194,7 @@ fn round(value: f64) -> f64 {
     }
     let unit = 10.0_f64.powi(value.abs().log10().floor() as i32 - 2);
     let rounded = (value / unit).floor() * unit;
-    // What the multiplication adds to the digits is not wanted.
+    // The digits that the multiplication adds are not wanted.
     format!("{rounded:.9e}").parse().unwrap_or(rounded)
 }
 

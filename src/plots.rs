@@ -80,7 +80,7 @@ impl Plots {
             }
             let path = out.join(name);
             let is_ours = read_regular(&path, u64::MAX).is_ok_and(|bytes| sha256(&bytes) == *hash);
-            // What cannot be removed stays: it does no more harm than before.
+            // A file that cannot be removed stays: it does no more harm than before.
             gone += usize::from(is_ours && fs::remove_file(&path).is_ok());
         }
         gone

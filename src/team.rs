@@ -2,9 +2,9 @@
 //!
 //! Collision tests are tasks of the runtime, which shares them by itself and only borrows the
 //! threads; assembly, solve and corrections are loops in which every row does about the same. Here
-//! a loop is cut into as many shares as there are threads, each a run of patches. What a share
-//! writes is its own, and whatever is added up is added per patch or per row, in the same order
-//! whichever thread does it: the number of threads shows in no bit.
+//! a loop is cut into as many shares as there are threads, each a run of patches. A share writes
+//! its own numbers only. Every sum is per patch or per row, in one order, whichever thread computes
+//! it: the number of threads shows in no bit.
 //!
 //! Threads stay awake between loops, for waking them takes as long as a short loop; but not where
 //! all teams of the process that are at work have more threads than there are cores: who looks for
@@ -130,7 +130,7 @@ impl Team {
     /// Cuts this many elements into as many shares as there are threads; fewer if there are few
     /// elements.
     #[must_use]
-    pub fn cut_even(&self, elements: usize) -> Shares {
+    pub(crate) fn cut_even(&self, elements: usize) -> Shares {
         /// The fewest elements that are worth waking a thread for.
         const FEWEST: usize = 64;
         let chunks: Vec<Range<usize>> = (0..elements)
@@ -143,7 +143,7 @@ impl Team {
     /// Cuts elements of these weights into as many ranges as there are threads, of about the same
     /// weight each; fewer if there are few elements.
     #[must_use]
-    pub fn cut_weighted(&self, weights: impl IntoIterator<Item = u64>) -> Vec<Range<usize>> {
+    pub(crate) fn cut_weighted(&self, weights: impl IntoIterator<Item = u64>) -> Vec<Range<usize>> {
         let weights: Vec<u64> = weights.into_iter().collect();
         let threads = self.threads().min(weights.len()).max(1);
         let whole: u64 = weights.iter().sum();
@@ -198,8 +198,8 @@ impl Team {
     }
 }
 
-/// From now on threads of this process do not stay awake between loops: others want the cores,
-/// which it does not see.
+/// Stops threads of this process from staying awake between loops, from now on: others want the
+/// cores, and it does not see them.
 pub fn share_cores() {
     // More than any machine has.
     AT_WORK.fetch_add(1 << 24, Ordering::Relaxed);
@@ -307,13 +307,13 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What each thread of a [`Team`] works on.
+/// The work of each thread of a [`Team`].
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
     team: Team,
-    /// For each thread, which of the ranges that were cut.
+    /// The ranges of each thread, among those that were cut.
     pub ranges: Vec<Range<usize>>,
-    /// For each thread, the elements in these.
+    /// The elements in the ranges of each thread.
     pub elements: Vec<Range<usize>>,
 }
 

@@ -111,7 +111,7 @@ pub(crate) fn run_scene(
     summary.map_or(Ok(()), |summary| conclude(&summary, &options))
 }
 
-/// What `weft info` says of MPI.
+/// The lines of `weft info` on MPI.
 pub(crate) fn info() -> String {
     let library = weft_mpi::library();
     match Mpi::start(Options::default()) {
@@ -183,10 +183,10 @@ fn said_by_first(mpi: &Mpi, error: &RunError) -> Failure {
     Failure::said(error.exit_code())
 }
 
-/// What of the command line all ranks must be given alike.
+/// The parts of the command line that must be alike on all ranks.
 fn given(arguments: &RunArguments) -> Vec<Given> {
     let RunArguments {
-        // What it holds is compared, wherever it lies.
+        // The scene's contents are compared, wherever the file lies.
         scene: _,
         // Each rank compares these with what the launcher has started.
         ranks: _,
@@ -307,7 +307,7 @@ fn check_launcher(mpi: &Mpi, launcher: Option<&Launcher>) -> Result<(), Failure>
     })
 }
 
-/// What the ranks run on.
+/// A description of the machine that the ranks run on.
 fn machine(mpi: &Mpi) -> String {
     let mut hosts: Vec<(&str, usize)> = Vec::new();
     for host in mpi.hosts() {

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 list=THIRD-PARTY.md
 
-# What is linked into the programs or runs while they are built, with all features.
+# Software that is linked into the programs or runs while they are built, with all features.
 third_party() {
     cat <<'HEAD'
 # Third-party software

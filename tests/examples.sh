@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the sample runs in the headers of the runtime's examples and compares what they print.
+# Runs the sample runs in the headers of the runtime's examples, and of the simulator's that have
+# some, and compares what they print.
 #
 #   tests/examples.sh [EXAMPLE...]
 #
@@ -16,7 +17,15 @@ if command -v timeout >/dev/null; then
     limit=(timeout "$seconds")
 fi
 
+# Each of the runtime's examples is there to be run; most of the simulator's make files.
+sources=(runtime/examples/*.rs runtime/examples/*/main.rs)
+mapfile -t -O "${#sources[@]}" sources < <(grep -l '^//! Sample runs:' examples/*.rs)
+builds=()
+for source in "${sources[@]}"; do
+    [[ $source == examples/* ]] && builds+=(--example "$(basename "$source" .rs)")
+done
 cargo build --locked --release -p weft-runtime --examples
+[ ${#builds[@]} = 0 ] || cargo build --locked --release -p weftwork "${builds[@]}"
 programs=$(cd "${CARGO_TARGET_DIR:-target}/release/examples" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -64,9 +73,9 @@ check() {
 }
 
 seen=' '
-for source in runtime/examples/*.rs runtime/examples/*/main.rs; do
+for source in "${sources[@]}"; do
     [ -e "$source" ] || continue
-    name=${source#runtime/examples/}
+    name=${source#*examples/}
     name=${name%/main.rs}
     name=${name%.rs}
     [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue

@@ -241,7 +241,7 @@ fails 5 'rank 0 on .*file' 3 "$weft" "${quick[@]}" --out "$out/file"
 fails 2 'rank 0 on .*--ranks 5, but the launcher started 3' 3 "$weft" "${quick[@]}" --ranks 5
 fails 2 'started by an MPI launcher' 3 "$weft" "${quick[@]}" --comm threads
 fails 2 'unexpected argument' 3 "$weft" run --no-such-option
-fails 2 'rank 0 on .*--network is of ranks in virtual time' 3 "$weft" "${quick[@]}" --network gigabit
+fails 2 'rank 0 on .*--network applies only to ranks in virtual time' 3 "$weft" "${quick[@]}" --network gigabit
 code=0
 PMI_SIZE=3 PMI_RANK=0 timeout 20 "$weft" "${quick[@]}" --out "$out/f" 2>"$out/stderr" || code=$?
 [ "$code" = 2 ] && grep -q 'do not find each other' "$out/stderr" ||

@@ -8,7 +8,8 @@
 #
 # With SCENES unset it also runs the property tests of the judge and of truncation with a hundred
 # times the cases and seeds of their own, asks the oracle of continuous collision detection about
-# 10⁸ queries, and has Blender read what is exported.
+# 10⁸ queries, has Blender read what is exported, compiles all packages as they would be published,
+# and builds the program for musl and for Arm.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -81,6 +82,8 @@ if [ -z "${SCENES:-}" ]; then
     PROPTEST_TIMES=100 cargo test --locked --release --lib certify::
     cargo test --locked --release --test ccd hundred_million -- --ignored --nocapture
     tests/formats.sh --blender
+    cargo publish --dry-run --locked --workspace --exclude weftwork-python --allow-dirty
+    tests/static.sh
 fi
 if [ -s "$folder/not-accepted" ]; then
     echo "$0: not accepted:" >&2

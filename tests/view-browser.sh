@@ -87,7 +87,7 @@ choose owner
 expect "each rank has a colour" "return document.querySelectorAll('#legend .swatch').length === 3"
 shoot view-owner
 choose patch
-expect "patches are told" "return document.querySelectorAll('#legend .swatch').length > 3"
+expect "patches have colours in the legend" "return document.querySelectorAll('#legend .swatch').length > 3"
 js "weftView.go(15); return 0" >/dev/null
 await "the last frame is shown" "return weftView.frame === 15"
 choose speed

@@ -53,7 +53,7 @@ pub struct Assignment {
     nodes: Vec<u32>,
     /// The work of each rank before and after its tests.
     beside: Vec<u64>,
-    /// For each stretch, the load that a unit of the line has had lately. All ranks compute it by
+    /// The load that a unit of the line has had lately, for each stretch. All ranks compute it by
     /// the same basic operations on the same numbers, so that they agree to the bit.
     paces: Vec<f64>,
 }
@@ -69,7 +69,7 @@ const LEAST: u64 = 2 * DEAL;
 const LOOK: u64 = 11;
 /// The most bounds on the load that are tried.
 const TRIES: u32 = 40;
-/// From this many tries on, the interval between too little and enough is halved.
+/// The number of tries from which on the interval between too little and enough is halved.
 const GUESSES: u32 = 6;
 /// The search ends when the bound is this close to the least one, as a fraction 1 / `FINEST` of it.
 const FINEST: u64 = 1_000;
@@ -215,7 +215,7 @@ impl Assignment {
 
     /// The first rank that tests a patch against itself or a body, if any does.
     #[must_use]
-    pub fn tests_whole_first(&self, patch: u32) -> Option<usize> {
+    pub(crate) fn tests_whole_first(&self, patch: u32) -> Option<usize> {
         let first = self.costs.partition_point(|test| test.patch < patch);
         let of_patch = self.costs[first..]
             .iter()
@@ -406,9 +406,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever costs are known, whatever ranks report and whatever test is asked for: the
-        /// parts of all ranks are the whole test and do not overlap, and a rank that has a part
-        /// finds the test among those that it looks at.
+        /// The assignment is sound for any known costs, any reports and any test: the parts of all
+        /// ranks are the whole test and do not overlap, and a rank that has a part finds the test
+        /// among those that it looks at.
         #[test]
         fn every_test_is_done_once(
             costs in prop::collection::vec((test(), part(), 0_usize..4), 0..60),
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_more_before_has_fewer_tests() {
+    fn a_rank_with_more_work_before_gets_fewer_tests() {
         let costs: Vec<TestCost> = (0..64)
             .map(|patch| TestCost {
                 patch,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::part::Part;
 
-/// What a patch is tested against.
+/// The partner against which a patch is tested.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -26,7 +26,7 @@ pub enum Against {
 pub struct TestCost {
     /// The patch; if there are two, the one with the lower number.
     pub patch: u32,
-    /// What the patch is tested against.
+    /// The partner against which the patch is tested.
     pub against: Against,
     /// The cost in the unit of [`work`](crate::work::work).
     pub work: u32,
@@ -47,7 +47,7 @@ impl TestCost {
     }
 }
 
-/// The cost of what one rank made of a top-level test, which is all of it or a part.
+/// The cost of one rank's part of a top-level test, which may be all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartCost {
     /// The test, with what the rank spent on it.

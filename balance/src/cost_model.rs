@@ -181,7 +181,7 @@ impl CostModel {
     }
 }
 
-/// What the tests of a rank cost in a step, with the pieces of patches that it prepares for them.
+/// The cost of a rank's tests in a step, with the pieces of patches that it prepares for them.
 #[derive(Debug)]
 pub struct TestMeter(Option<Metered>);
 
@@ -236,9 +236,9 @@ impl TestMeter {
         charge(comm, begin_cost(pairs, sizes, &metered.prices))
     }
 
-    /// What a task charges for some tests of a patch: on a real machine their number; on a modelled
-    /// one their price in ns, with that of the pieces that had to be prepared for them. `opened`
-    /// tells the pieces that the rank has opened of a patch in this step.
+    /// The charge of a task for some tests of a patch. On a real machine it is their number. On a
+    /// modelled one it is their price in ns, with that of the pieces that had to be prepared for
+    /// them. `opened` gives the pieces that the rank has opened of a patch in this step.
     ///
     /// # Panics
     /// There is no such patch.

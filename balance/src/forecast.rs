@@ -7,9 +7,9 @@
 //! assigned, and move the boundaries of the assignment.
 //!
 //! Costs are counted, not timed: [`work`](crate::work::work) weighs tests as an average machine
-//! does. What tests cost on the machine at hand, and what else makes a rank slow, shows in how long
-//! its tests took. A rank that takes longer for the same work than others gets less of it the next
-//! time. None of this changes the results of a run.
+//! does. The time of a rank's tests shows their cost on the machine at hand, and anything else that
+//! makes the rank slow. A rank that takes longer for the same work than others gets less of it the
+//! next time. None of this changes the results of a run.
 
 use crate::assignment::Assignment;
 use crate::cost::{CostReport, PartCost, TestCost};
@@ -21,12 +21,12 @@ pub struct Forecast {
     /// The tests, each once, sorted by patch and what it is tested against; costs are corrected by
     /// the times that ranks took.
     pub(crate) costs: Vec<TestCost>,
-    /// For each test, the factor between the cost that is expected and the one that was counted, in
-    /// units of 1 / [`USUAL`].
+    /// The factor, for each test, between the cost that is expected and the one that was counted,
+    /// in units of 1 / [`USUAL`].
     rates: Vec<u32>,
-    /// For tests that several ranks made together, the costs of the parts, in order.
+    /// The costs of the parts, in order, of tests that several ranks made together.
     pub(crate) pieces: Vec<Piece>,
-    /// For each rank, what it does after its tests, in the unit of [`work`](crate::work::work).
+    /// The work of each rank after its tests, in the unit of [`work`](crate::work::work).
     pub(crate) after: Vec<u64>,
 }
 
@@ -36,7 +36,7 @@ pub struct Forecast {
 pub(crate) struct Piece {
     /// The place of the test in [`Forecast::costs`].
     pub(crate) test: u32,
-    /// Where the part begins, as a multiple of 2⁻³² of the test.
+    /// The beginning of the part, as a multiple of 2⁻³² of the test.
     pub(crate) from: u32,
     /// The cost of all parts of the test before it.
     pub(crate) before: u64,
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_longer_has_what_costs_more() {
+    fn a_rank_that_takes_longer_is_taken_to_have_costlier_tests() {
         // The second rank takes twice as long for the same work; the third was stopped for a while.
         let takes = |patch| [1, 2, 1_000][patch as usize / 4];
         let cost_reports = reported(&[0..4, 4..8, 8..12, 12..16, 16..20], |patch| {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_test_costs_is_found_out_by_having_it_on_several_ranks() {
+    fn the_cost_of_a_test_is_found_by_moving_it_between_ranks() {
         // One test in eight takes three times as long.
         let takes = |patch: u32| if patch.is_multiple_of(8) { 3 } else { 1 };
         let nodes = [0; 32];
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn who_made_no_tests_says_nothing_of_how_fast_ranks_are() {
+    fn a_rank_without_tests_does_not_change_the_estimates_of_speed() {
         let idle = |busy| {
             let mut cost_report = CostReport::default();
             cost_report.add(Vec::new(), busy, 0);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_more_contacts_has_fewer_tests() {
+    fn a_rank_with_more_contacts_gets_fewer_tests() {
         let shares: Vec<Range<u32>> = (0..4).map(|rank| 16 * rank..16 * rank + 16).collect();
         let mut cost_reports = reported(&shares, |_| 2);
         // Sorting takes as long as a quarter of the third rank's tests, in each step: half of that

@@ -1,4 +1,4 @@
-//! Which rank makes which collision tests, and what that costs.
+//! The assignment of collision tests to ranks, and what that costs.
 //!
 //! A top-level test is a patch of cloth against itself, against another patch, or against a body.
 //! If the owner of a patch made all of its tests, a rank whose patches lie in many folds would keep

@@ -112,7 +112,7 @@ mod tests {
     proptest! {
         /// If parts cover a whole test, each test below it is reached by exactly one of them.
         #[test]
-        fn what_is_dealt_out_is_dealt_once(
+        fn each_test_of_a_part_is_dealt_out_once(
             boundaries in prop::collection::btree_set(1_u32..u32::MAX, 0..5),
             fan in 2_u64..5,
             leaves in 1_u64..5_000,

@@ -135,7 +135,7 @@ pub fn begin_cost<'a>(
 pub struct PreparedPieces(Mutex<Vec<Option<u64>>>);
 
 impl PreparedPieces {
-    /// Nothing is prepared of this many patches.
+    /// The state before anything is prepared of this many patches.
     #[must_use]
     pub fn new(patches: usize) -> Self {
         Self(Mutex::new(vec![None; patches]))
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_patch_costs_that_is_touched_it_costs_once() {
+    fn a_touched_patch_costs_its_price_once() {
         let reads = four_pieces(100);
         let prices = Prices {
             touched: 1.0,
@@ -333,9 +333,9 @@ mod tests {
         assert_eq!(cost(&[(0, 2), (1, 2)]), 2000 + 12 + 28 + 140);
     }
 
-    /// What was prepared early costs nothing again.
+    /// A piece that was prepared early costs nothing again.
     #[test]
-    fn what_was_made_early_is_there() {
+    fn pieces_made_early_need_not_be_made_again() {
         let all = [10, 20, 30].map(four_pieces);
         let prices = Prices {
             way: 100.0,

@@ -30,8 +30,8 @@ pub struct Prices {
     pub measure: f64,
     /// The bounding volume of a node of a patch's tree.
     pub node: f64,
-    /// What a rank does once for every patch that it tests, for each vertex: separation bounds,
-    /// where ranks do not share them. It is 0 in records.
+    /// The price, for each vertex, of the work that a rank does once for every patch that it tests:
+    /// separation bounds, where ranks do not share them. It is 0 in records.
     pub touched: f64,
     /// The gradients of a triangle of a tile, from which separation bounds are made.
     pub gradient: f64,
@@ -251,7 +251,7 @@ impl Prices {
 
     /// The price in ns of putting contacts in order beside `others` that are in order already.
     #[must_use]
-    pub fn taking_in(&self, contacts: usize, others: usize) -> f64 {
+    pub(crate) fn taking_in(&self, contacts: usize, others: usize) -> f64 {
         /// The price of merging a contact, as a fraction of the price of sorting it.
         const MERGED: f64 = 0.2;
         let (contacts, others) = (contacts as f64, others as f64);

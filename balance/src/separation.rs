@@ -69,7 +69,7 @@ pub struct Beside {
     pub to: usize,
     /// The tile whose bound is made.
     pub tile: usize,
-    /// Which of the tiles beside that one has the cells.
+    /// The number of the tile with the cells among those beside that one.
     pub which: usize,
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_come_from_whoever_makes_the_tile_beside() {
+    fn cells_come_from_the_rank_that_makes_the_tile_beside() {
         // Four tiles in a square and one by itself; the second rank has none.
         let beside: [&[u32]; 5] = [&[1, 2, 3], &[3], &[3], &[], &[]];
         let shares = [0..1, 1..1, 1..3, 3..5];

@@ -79,7 +79,8 @@ impl Prepared {
 pub(crate) struct Preparation<'a> {
     /// The number of nodes of each patch's tree.
     nodes: &'a [u32],
-    /// For each patch, whether a test reads all of it, and the number of tests with other patches.
+    /// A flag for each patch that says whether a test reads all of it, and the number of tests with
+    /// other patches.
     read: Vec<(bool, u64)>,
     /// The patches that some test reads.
     touched: Vec<u32>,
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ready_costs_nothing_again() {
+    fn pieces_that_are_ready_cost_nothing_again() {
         let costs = Prepared::costs(1_000);
         let made = |tests: &[bool]| {
             let add = |(had, sum): (usize, u64), &whole: &bool| {

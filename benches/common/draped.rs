@@ -70,7 +70,7 @@ pub(crate) fn ball(n: u32) -> TriMesh {
 
 /// Lays the sheet over the upper part of the ball; what is farther out hangs down in nine folds.
 fn hang(p: DVec3, cell: f64) -> DVec3 {
-    /// Where on the ball, in radians from its top, the cloth begins to hang.
+    /// The angle from the top of the ball, in radians, at which the cloth begins to hang.
     const BRIM: f64 = 80.0 * PI / 180.0;
     let ripple = (14.0 * p.x + 0.3).sin() * (17.0 * p.y + 1.1).sin();
     let height = RADIUS + cell * (0.5 + 0.4 * ripple);

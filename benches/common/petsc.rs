@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What the scripts need.
+/// The packages that the scripts need.
 pub(crate) const NEEDS: &str = "apt-get install python3-petsc4py python3-petsc4py-real python3-numpy python3-scipy \
      openmpi-bin; PETSC_PYTHON names another interpreter that has petsc4py";
 
-/// What a script printed, or what it said instead.
+/// Runs a script, and returns its output, or its error message.
 pub(crate) fn run(
     script: &str,
     directory: &Path,

@@ -3,7 +3,7 @@
 
     python3 ipctk_broad.py DIRECTORY RUNS H [check]
 
-Prints lines `WHAT PEER MILLISECONDS COUNT` on one thread, of each the shortest of so many runs:
+Prints lines `WHAT PEER MILLISECONDS COUNT` on one thread, of each the shortest of several runs:
 
     candidates  vertex-face and edge-edge pairs whose boxes meet during the step
     queries     continuous collision detection of the pairs that `crumpled.pairs` lists, of which none meets: additive and tight inclusion

@@ -4,11 +4,11 @@
     mpirun -n 1 python3 petsc_tolerance.py DIRECTORY RESIDUAL [NAME...]
 
 Prints a line `format/preconditioner setup-milliseconds solve-milliseconds iterations` for each way to solve it (or those
-named), the best of a few, and leaves the solution in `format-preconditioner.bin`. Those that fail say `FAILED` and why.
+named), the best of a few, and leaves the solution in `format-preconditioner.bin`. Ways that fail say `FAILED` and why.
 
-How many iterations the Euclidean residual takes to fall to RESIDUAL is found first; what is timed is a solve of just as
-many, without norms. The coarse levels of GAMG and hypre are told of the three translations, or (`-rigid`) of rigid motions.
-What takes three times as long as the fastest before it is given up. `TOLERANCE_SECONDS` bounds how long one is repeated.
+How many iterations the Euclidean residual takes to fall to RESIDUAL is found first. Then a solve of just as many is
+timed, without norms. The coarse levels of GAMG and hypre get the three translations, or (`-rigid`) the rigid motions.
+A way that takes three times as long as the fastest before it is given up. `TOLERANCE_SECONDS` bounds how long one is repeated.
 """
 import os
 import sys
@@ -20,7 +20,7 @@ from petsc_system import PETSc, System
 SOR = {"pc_sor_symmetric": None}
 SHIFT = {"sub_pc_factor_shift_type": "positive_definite"}
 ILU = {"sub_pc_type": "ilu"}
-# Those first that were the fastest where this was written: others are not waited for long.
+# The first ones were the fastest where this was written: others are not waited for long.
 WAYS = {
     "baij/ilu1": ("bjacobi", {**ILU, "sub_pc_factor_levels": 1}),
     "baij/ilu2": ("bjacobi", {**ILU, "sub_pc_factor_levels": 2}),

@@ -4,10 +4,10 @@
 #
 #   benches/study/book.sh [--quick] [STAGE...]     (all stages, unless some are named)
 #
-# What is done in OUT is not done again: what was stopped goes on with the same command, and a new
-# program wants a new OUT. Tables are written between the marks that pages have for them, pictures
-# to where pages look for them. What this machine lacks something for is left as it is, said aloud
-# and told again at the end; the exit code is then 3.
+# Work that is done in OUT is not done again: give a stopped command again, and it goes on. A new
+# program needs a new OUT. Tables are written between the marks that pages have for them, pictures
+# to where pages look for them. A stage that this machine lacks something for is left out, with a
+# message at once and at the end; the exit code is then 3.
 #
 # Variables: OUT (runs/book), WEFT (target/release/weft), STEPS (708: of the drapes' runs the last
 # eight steps are recorded), REPEAT (3), MPIRUN (mpirun), BOOK (docs/src: where pages and pictures
@@ -80,7 +80,7 @@ all_policies=$(IFS=, && echo "${policies[*]}")
 sweep=(--ranks "$sweep_ranks" --policy "$all_policies" --network "myrinet-2000,gigabit,hdr-infiniband" --repeat "$repeat")
 some=(--ranks "1,$most" --network myrinet-2000 --repeat "$repeat")
 
-# What it is made of is in $out/NAME, and what it says beside that.
+# Its data are in the folder $out/NAME, and its text is in $out/NAME.txt.
 study() { # NAME ARGUMENTS OF weft study
     "$weft" study "${@:2}" --out "$out/$1" >"$out/$1.txt"
 }
@@ -155,8 +155,8 @@ cost() { # FILE COMMAND...
             sleep 0.5
         done
         wait $!
-        # Not through a pipe, whose shells have run nothing. Of the two lines the second is of what
-        # this one has run.
+        # Not through a pipe, whose shells have run nothing. The second of the two lines is about
+        # the programs that this shell has run.
         times >"$1.new"
         awk -v peak="$peak" 'NR == 2 { split($1, t, /[ms]/); printf "%.0f %.0f\n", 60 * t[1] + t[2], peak / 1024 }' "$1.new" >"$1"
     )
@@ -392,7 +392,7 @@ for stage in "${wanted[@]}"; do
     "stage_$stage"
     printf '== %s: done in %d s\n' "$stage" $((SECONDS - began))
 done
-# All that the pages' tables have.
+# Every table of the pages.
 for table in "$out"/table-*.md; do
     [ -e "$table" ] || continue
     printf '\n'

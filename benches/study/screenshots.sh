@@ -36,6 +36,6 @@ done
 expect "it is drawn" "return weft.ready && weftErrors.length === 0"
 take report-top 0 $(($(edge next bottom) + 10))
 expect "step $step is in the trace" "return weft.runs[0].showStep($step)"
-# What is drawn is drawn in the next frame.
+# The page draws in the next frame.
 sleep 0.5
 take report-step $(($(edge timeline top) - 10)) $(($(edge idle bottom) + 10))

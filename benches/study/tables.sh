@@ -414,7 +414,7 @@ table_mpirun() {
         }' "$out/mpirun.txt"
 }
 
-# What the runs of the twister took, that are certified after so many substeps.
+# The times of runs of the twister that are certified after different numbers of substeps.
 table_outer() {
     local k
     head_of "certified after" "took" "pairs kept in a step" "looked at" "pushes" "search and bodies" "hits" "cut" "largest strain"

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
-/// Why something is not read though it is there: it is no regular file.
+/// The reason why something is not read though it is there: it is no regular file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("it is {what}, not a regular file{hint}", what = .0, hint = hint(.0))]
 pub struct NotRegular(&'static str);

@@ -33,9 +33,9 @@ impl<T: fmt::Display> fmt::Display for Printable<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a>(&'a [u8]);
 
-/// What can be shown within a message.
+/// A type that can be shown within a message.
 pub trait Show {
-    /// It on one line, with what is not safe to show as escapes.
+    /// The value on one line, with unsafe characters as escapes.
     fn shown(&self) -> Shown<'_>;
 }
 
@@ -126,12 +126,12 @@ pub(crate) fn is_safe(letter: char, before: char) -> bool {
         _ if letter.is_control() => false,
         // Ends of lines and paragraphs.
         '\u{2028}' | '\u{2029}' => false,
-        // What turns the direction of writing, or marks one.
+        // Characters that turn the direction of writing, or mark one.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}' => {
             false
         }
-        // What joins letters, or chooses among the pictures of one: many scripts need that. Beside
-        // ASCII it only hides.
+        // Characters that join letters, or choose among the pictures of one: many scripts need
+        // them. Beside ASCII it only hides.
         '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
             !before.is_ascii() && is_seen(before)
         }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_or_hides_is_an_escape_and_what_is_read_stays() {
+    fn unsafe_characters_become_escapes_and_readable_ones_stay() {
         for (text, shown) in [
             ("a b~", "a b~"),
             ("größe µm — 布 مرحبا", "größe µm — 布 مرحبا"),
@@ -209,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_shown_is_seen(text in any::<String>()) {
+        fn no_shown_text_has_invisible_characters(text in any::<String>()) {
             let shown = text.shown().to_string();
             prop_assert!(shown.chars().all(|c| !c.is_control()));
             prop_assert_eq!(shown.shown().to_string(), shown);

@@ -50,7 +50,7 @@ pub struct Finding {
     pub state: u64,
     /// The simulated time in s.
     pub time: f64,
-    /// What it is.
+    /// The kind of the finding.
     pub what: What,
     /// The vertices of the first feature.
     pub first: Vec<u32>,
@@ -79,11 +79,11 @@ pub struct Passages {
     pub of: u32,
     /// The number of the piece through whose faces they did.
     pub through: u32,
-    /// Their vertices that ended on another side than they began on.
+    /// The vertices of the pair that ended on another side than they began on.
     pub ended_beyond: u64,
 }
 
-/// What was found in all states so far.
+/// The findings in all states so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Verdict {
     /// States.
@@ -272,7 +272,7 @@ impl Judge {
         Ok(())
     }
 
-    /// What was found so far.
+    /// The findings so far.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let mut beyond: BTreeMap<(u32, u32), u64> = BTreeMap::new();

@@ -54,7 +54,7 @@ const UNIT: f64 = f64::EPSILON / 2.0;
 /// Far below all that positions in m can tell apart: covers what is lost where products underflow.
 const TINY: f64 = 1e-290;
 
-/// Times of features in one plane that are nearer than this are told once.
+/// Times of features in one plane that are nearer than this are reported once.
 const SAME: f64 = 1e-12;
 
 /// The most directions that [`is_apart`] tries.
@@ -257,13 +257,13 @@ pub fn meet(way: &Way) -> Result<Vec<Meeting>, NotFinite> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFinite;
 
-/// What features that are in one plane do at a time.
+/// The meeting of features that are in one plane at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Met {
     Not,
     /// A border of one is on the other.
     Border,
-    /// Their insides meet.
+    /// The features meet in their insides.
     Inside,
 }
 
@@ -367,7 +367,7 @@ impl Moving {
         all
     }
 
-    /// What the features do at a time at which the four vertices are in one plane.
+    /// Whether, and how, the features meet at a time at which the four vertices are in one plane.
     fn meet_at(&self, time: &Root) -> Met {
         if !self.normal().iter().all(|c| c.sign_at_root(time).is_eq()) {
             let signs = self.conditions();

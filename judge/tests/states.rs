@@ -117,7 +117,7 @@ fn a_vertex_pulled_through_crosses_in_the_state_and_on_the_way() {
 }
 
 #[test]
-fn what_is_marked_as_squeezed_is_excused_and_nothing_else() {
+fn only_vertices_marked_as_squeezed_are_excused() {
     for (marked, clean) in [((28, 1), true), ((27, 1), false), ((28, 0), false)] {
         let mut judge = Judge::new(two(8, true));
         let mut pushed = both(8, 0.1);
@@ -136,7 +136,7 @@ fn what_is_marked_as_squeezed_is_excused_and_nothing_else() {
 /// A vertex of the upper sheet that starts below the lower one is drawn out. Its faces and what it
 /// is drawn through are listed.
 #[test]
-fn what_started_through_cloth_may_leave_it_and_nothing_else_may_come() {
+fn cloth_that_starts_through_cloth_may_leave_it_and_no_other_may_enter() {
     let vertex = 64 + 3 * 8 + 4;
     let mut through = both(8, 0.1);
     through[vertex][2] = -0.05;

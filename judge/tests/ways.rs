@@ -134,7 +134,7 @@ fn edges_that_pass_twice_within_a_way_are_found_twice() {
 }
 
 #[test]
-fn what_stays_in_one_plane_is_decided() {
+fn features_that_stay_in_one_plane_are_decided() {
     // A vertex slides in the plane of the face, over it and beside it.
     let slide = |y: f64| vertex([-1.0, y, 0.0], [2.0, y, 0.0]);
     assert!(told(&slide(0.5)).1 > 0);
@@ -266,8 +266,8 @@ proptest! {
         1000 * std::env::var("PROPTEST_TIMES").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
     ))]
 
-    /// What meets at one of many times, exactly, is found; what is found is near at its time; and
-    /// what the filter lets go does not meet.
+    /// A meeting at one of many times, exactly, is found; each finding is near at its time; and a
+    /// pair that the filter lets go does not meet.
     #[test]
     fn ways_are_judged_as_brute_force_does(
         start in whole(), end in whole(), is_face: bool, scale in -40i32..40, lies in 0u8..4,

@@ -63,11 +63,11 @@ impl AggregateOptions {
 pub struct Aggregates {
     /// The aggregate of each vertex.
     of_vertex: Vec<u32>,
-    /// Where the aggregates of each patch start; one entry more than there are patches.
+    /// The starts of the aggregates of each patch; one entry more than there are patches.
     offsets: Vec<u32>,
     /// The group of each vertex.
     group_of_vertex: Vec<u32>,
-    /// Where the groups of each aggregate start; one entry more than there are aggregates.
+    /// The starts of the groups of each aggregate; one entry more than there are aggregates.
     group_offsets: Vec<u32>,
 }
 
@@ -191,7 +191,7 @@ impl Aggregates {
         self.offsets[patches.start] as usize..self.offsets[patches.end] as usize
     }
 
-    /// Which aggregates are adjacent: those with an edge of `graph` between them.
+    /// The graph of aggregates: two are adjacent if there is an edge of `graph` between them.
     ///
     /// # Errors
     /// [`PartitionError::Length`] if the graph is of another size.
@@ -294,7 +294,7 @@ fn pieces_for(vertices: usize, size: usize) -> usize {
 }
 
 /// Iterations differ by a few percent with groups of 9 to 25 vertices.
-pub const GROUP_VERTICES: usize = 12;
+pub(crate) const GROUP_VERTICES: usize = 12;
 
 /// The share of the root for solves that take ten or twenty iterations, between which the coarse
 /// system is factored: smaller ones would save fewer than its factor takes the time of, on 16
@@ -399,8 +399,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the graph: every aggregate has vertices, all of them in its patch, and so has
-        /// every group, in its aggregate.
+        /// Aggregates are sound for any graph: every aggregate has vertices, all of them in its
+        /// patch, and so has every group, in its aggregate.
         #[test]
         fn aggregates_cover_their_patches(
             vertices in 4_u32..120,

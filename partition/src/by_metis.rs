@@ -82,8 +82,8 @@ mod tests {
 
     const SIDE: u32 = 40;
 
-    /// Nothing cuts a square into k even parts with less than the isoperimetric bound; METIS comes
-    /// near.
+    /// The cut of a square into k even parts is never less than the isoperimetric bound; METIS
+    /// comes near.
     #[test]
     fn parts_are_even_and_cut_little() {
         let graph = grid(SIDE);

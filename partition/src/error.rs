@@ -1,12 +1,12 @@
-//! What can be wrong with a graph, a patch count or a rank count.
+//! Errors in a graph, a patch count or a rank count.
 
 use thiserror::Error;
 
-/// Why a graph could not be partitioned, or a partition could not be used.
+/// The reason why a graph could not be partitioned, or a partition could not be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartitionError {
-    /// There is nothing to partition.
+    /// The graph has no vertex.
     #[error("a graph needs at least one vertex")]
     NoVertices,
     /// METIS counts with 32 bits.
@@ -22,9 +22,9 @@ pub enum PartitionError {
     /// An edge leads out of the graph.
     #[error("vertex {vertex} has neighbour {neighbour}, but there are only {vertices} vertices")]
     NoSuchVertex {
-        /// Where the edge starts.
+        /// The vertex at which the edge starts.
         vertex: u32,
-        /// Where it leads.
+        /// The vertex to which it leads.
         neighbour: u32,
         /// How many vertices there are.
         vertices: usize,
@@ -46,7 +46,7 @@ pub enum PartitionError {
     /// An array has the wrong length.
     #[error("{what}: {found} given, {expected} needed")]
     Length {
-        /// Which array.
+        /// The array.
         what: &'static str,
         /// How many entries it must have.
         expected: usize,
@@ -62,7 +62,7 @@ pub enum PartitionError {
     /// METIS adds weights in 32 bits.
     #[error("the vertex weights add up to {total}; METIS takes less than 2^31, so scale them down")]
     WeightsTooLarge {
-        /// Their sum.
+        /// The sum of the weights.
         total: u64,
     },
     /// A patch count that the tree cannot have.
@@ -75,7 +75,7 @@ pub enum PartitionError {
         /// Vertices there are.
         vertices: usize,
     },
-    /// More ranks than patches.
+    /// The partition has fewer patches than ranks.
     #[error(
         "{ranks} ranks cannot share {patches} {}, each needs one: run at most {patches}, or ask for more patches",
         if *patches == 1 { "patch" } else { "patches" }
@@ -120,7 +120,7 @@ pub enum PartitionError {
     Metis {
         /// Size of the graph it was given.
         vertices: usize,
-        /// What it said.
+        /// The message of METIS.
         reason: String,
     },
 }

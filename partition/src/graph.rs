@@ -11,7 +11,7 @@ use crate::{PartitionError, PatchTree};
 /// A symmetric graph over vertices `0..n`, optionally with vertex weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
-    /// Where the neighbours of each vertex start; one entry more than there are vertices.
+    /// The starts of the neighbours of each vertex; one entry more than there are vertices.
     offsets: Vec<u32>,
     neighbours: Vec<u32>,
     /// `None`: every vertex weighs 1.
@@ -176,7 +176,7 @@ impl Graph {
 
     /// The weight of all vertices together.
     #[must_use]
-    pub fn total_weight(&self) -> u64 {
+    pub(crate) fn total_weight(&self) -> u64 {
         self.vertices().map(|v| u64::from(self.weight(v))).sum()
     }
 

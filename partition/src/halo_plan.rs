@@ -1,4 +1,5 @@
-//! What a rank needs from others and what they need from it.
+//! The exchange plan of a rank: the vertices that it needs from others, and those that they need
+//! from it.
 //!
 //! In: the graph in the numbering of the tree, the same on every rank, and who owns what. Out: the
 //! halo of one rank, and for each neighbouring rank what to send and what will come. Nobody is
@@ -24,9 +25,9 @@ pub struct HaloPlan {
 pub struct Neighbour {
     /// The other rank.
     pub rank: usize,
-    /// Which part of the halo it fills, in the halo's order.
+    /// The part of the halo that it fills, in the halo's order.
     pub receive: Range<usize>,
-    /// What it is sent, as indices into the owned vertices, ascending.
+    /// The vertices that are sent to it, as indices into the owned vertices, ascending.
     pub send: Vec<u32>,
 }
 
@@ -82,7 +83,7 @@ impl HaloPlan {
         })
     }
 
-    /// Whose plan it is.
+    /// The rank whose plan it is.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.rank
@@ -112,7 +113,7 @@ impl HaloPlan {
         self.owned.len() + self.halo.len()
     }
 
-    /// Where a vertex stands in a vector with halo; `None` if this rank neither owns nor reads it.
+    /// The place of a vertex in a vector with halo; `None` if this rank neither owns nor reads it.
     #[must_use]
     pub fn local_index(&self, vertex: u32) -> Option<usize> {
         if self.owned.contains(&(vertex as usize)) {
@@ -172,7 +173,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
         #[test]
-        fn what_one_sends_is_what_the_other_awaits(
+        fn each_rank_sends_the_vertices_that_the_other_awaits(
             pairs in prop::collection::vec((0_u32..60, 0_u32..60), 0..200),
             ranks in 1_usize..9,
         ) {

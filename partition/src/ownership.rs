@@ -1,4 +1,4 @@
-//! Which rank owns which patches.
+//! The ownership of patches: which rank owns which.
 //!
 //! In: the weights of the patches and a number of ranks. Out: a contiguous range of patches for
 //! each rank, of about equal weight; whole subtrees when the number of ranks is a power of two.
@@ -13,9 +13,9 @@ use crate::{PartitionError, PatchTree};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
     depth: u32,
-    /// Where the patches of each rank start; one entry more than there are ranks.
+    /// The starts of the patches of each rank; one entry more than there are ranks.
     first_patch: Vec<usize>,
-    /// Where the vertices of each rank start, in the numbering of the tree.
+    /// The starts of the vertices of each rank, in the numbering of the tree.
     first_vertex: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ impl Ownership {
     /// [`PartitionError::NoRanks`] for fewer than two entries, [`PartitionError::TooFewPatches`] if
     /// a range is empty or runs backwards, [`PartitionError::Length`] if they do not cover the
     /// patches from 0 to the last.
-    pub fn from_first_patches(
+    pub(crate) fn from_first_patches(
         tree: &PatchTree,
         first_patch: Vec<usize>,
     ) -> Result<Self, PartitionError> {

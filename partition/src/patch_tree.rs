@@ -61,7 +61,7 @@ impl PatchOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchTree {
     depth: u32,
-    /// Where the vertices of each patch start, in new numbers; one entry more than there are
+    /// The starts of the vertices of each patch, in new numbers; one entry more than there are
     /// patches.
     offsets: Vec<u32>,
     /// The vertex weights of each patch together.
@@ -203,17 +203,17 @@ impl PatchTree {
 
     /// The patch of each vertex, by new number.
     #[must_use]
-    pub fn patches_of_vertices(&self) -> &[u32] {
+    pub(crate) fn patches_of_vertices(&self) -> &[u32] {
         &self.patch_of
     }
 
-    /// For each new number the number that the vertex has in the mesh.
+    /// The number in the mesh of each new number.
     #[must_use]
     pub fn new_to_old(&self) -> &[u32] {
         &self.new_to_old
     }
 
-    /// For each vertex of the mesh its new number.
+    /// The new number of each vertex of the mesh.
     #[must_use]
     pub fn old_to_new(&self) -> &[u32] {
         &self.old_to_new
@@ -293,12 +293,12 @@ impl PatchTree {
     }
 }
 
-/// Where a vertex lies, in the order of the leaves, seen from the branch that is cut.
+/// The place of a vertex, in the order of the leaves, seen from the branch that is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
-    /// In the leaf just before.
+    /// The leaf just before.
     Before,
-    /// In the branch just after.
+    /// The branch just after.
     After,
     Elsewhere,
 }
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_graph_gives_the_same_tree_also_on_many_threads_at_once() {
+    fn equal_graphs_give_equal_trees_also_on_many_threads_at_once() {
         let graph = sheet(40);
         let build = || PatchTree::build(&graph, &PatchOptions::default()).unwrap();
         let tree = build();

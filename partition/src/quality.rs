@@ -9,11 +9,11 @@ use crate::{Graph, Ownership, PartitionError, PatchTree};
 pub struct Quality {
     /// Edges whose ends lie in different parts.
     pub edge_cut: usize,
-    /// For each part the vertices of others that its vertices are adjacent to.
+    /// The halo of each part: vertices of others that its vertices are adjacent to.
     pub halo: Vec<usize>,
     /// Weight of the heaviest part over the average; 1 is perfect.
     pub imbalance: f64,
-    /// For each part the number of pieces it is in; 1 is perfect, 0 means that it is empty.
+    /// The number of pieces that each part is in; 1 is perfect, 0 means that it is empty.
     pub components: Vec<usize>,
 }
 

@@ -156,7 +156,7 @@ mod tests {
         assert!(parts(&graph, &positions, 0).is_err() && parts(&graph, &positions, 1025).is_err());
     }
 
-    /// Why the graph is cut and not the space: positions of a folded sheet say little about its
+    /// The graph is cut and not the space, since positions of a folded sheet say little about its
     /// graph.
     #[test]
     fn a_folded_sheet_is_cut_worse_than_by_its_graph() {

@@ -17,7 +17,7 @@ use crate::{Ownership, PartitionError};
 pub struct Subtree {
     /// How far below the root, which is level 0.
     pub level: u32,
-    /// Which node of that level, from the left.
+    /// The number of the node in that level, from the left.
     pub index: usize,
 }
 
@@ -50,7 +50,7 @@ pub struct TreeSum {
     first_patch: Vec<usize>,
     /// The complete subtrees of all ranks, from left to right.
     subtrees: Vec<Subtree>,
-    /// Where those of each rank start; one entry more than there are ranks.
+    /// The starts of those of each rank; one entry more than there are ranks.
     offsets: Vec<usize>,
 }
 
@@ -83,12 +83,6 @@ impl TreeSum {
     #[must_use]
     pub fn subtrees(&self, rank: usize) -> &[Subtree] {
         &self.subtrees[self.offsets[rank]..self.offsets[rank + 1]]
-    }
-
-    /// How many partial sums all ranks have together.
-    #[must_use]
-    pub fn partial_count(&self) -> usize {
-        self.subtrees.len()
     }
 
     /// Reduces what a rank owns: `patches` are the sums of its patches, in order; `partials`
@@ -155,7 +149,7 @@ impl TreeSum {
 /// # Panics
 /// If the number of leaves is not a power of two.
 #[must_use]
-pub fn pairwise<const K: usize>(leaves: &[[f64; K]]) -> [f64; K] {
+pub(crate) fn pairwise<const K: usize>(leaves: &[[f64; K]]) -> [f64; K] {
     assert!(
         leaves.len().is_power_of_two(),
         "a complete tree has 2^m leaves, not {}",
@@ -197,7 +191,7 @@ fn complete_subtrees(depth: u32, patches: Range<usize>) -> Vec<Subtree> {
 
 const ROOT: Subtree = Subtree { level: 0, index: 0 };
 
-/// More than any tree has: it would need 2^32 vertices.
+/// The depth that no tree exceeds: it would need 2^32 vertices.
 const MAX_DEPTH: usize = 32;
 
 #[cfg(test)]

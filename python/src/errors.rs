@@ -59,7 +59,7 @@ pub(crate) fn world(py: Python<'_>, error: &WorldError) -> PyErr {
     raised(py, "SceneError", (message, vec![problem]))
 }
 
-/// Why a step could not be taken.
+/// The reason why a step could not be taken.
 pub(crate) fn step(py: Python<'_>, error: &StepError) -> PyErr {
     raised(py, "SimulationError", (error.to_string(),))
 }
@@ -76,12 +76,12 @@ pub(crate) fn value(message: impl Into<String>) -> PyErr {
 
 /// A fault of the simulator itself.
 pub(crate) fn internal(py: Python<'_>) -> PyErr {
-    let message = "the simulation ended with a fault of its own, which was told on standard error; \
-                   make a new one";
+    let message =
+        "the simulation ended with an internal fault (see standard error); make a new simulation";
     raised(py, "SimulationError", (message,))
 }
 
-/// Why a simulation cannot go on.
+/// The reason why a simulation cannot go on.
 pub(crate) fn failed(py: Python<'_>, message: String) -> PyErr {
     raised(py, "SimulationError", (message,))
 }

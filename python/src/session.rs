@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// part takes memory; builds that are not optimised use more than threads have by default.
 const STACK: usize = 8 << 20;
 
-/// What a job works with.
+/// The state that a job works with.
 pub(crate) struct Stage<'w> {
     pub(crate) world: &'w World,
     pub(crate) simulation: Simulation<'w>,
@@ -43,13 +43,13 @@ pub(crate) struct Session {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Why there is no simulation.
+/// The reason why there is no simulation.
 pub(crate) enum Unfit {
     /// The scene cannot be simulated.
     World(WorldError),
     /// The simulation cannot begin.
     Step(StepError),
-    /// There is no thread for it.
+    /// The thread for it could not be started.
     Thread(std::io::Error),
 }
 
@@ -70,7 +70,7 @@ impl Session {
             }),
             Ok(Err(unfit)) => Err(unfit),
             Err(_) => Err(Unfit::Thread(std::io::Error::other(
-                "the simulation ended with a fault of its own",
+                "the simulation ended with an internal fault",
             ))),
         }
     }

@@ -46,7 +46,7 @@ type Kinematics = [Vec<DVec3>; 2];
 /// The name of a body, its vertices and its triangles.
 type NamedMesh<'py> = (String, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<u32>>);
 
-/// Why a job of stepping ended.
+/// The reason why a job of stepping ended.
 enum Ended {
     Done(Box<StepReport>),
     Failed(String),
@@ -76,7 +76,7 @@ impl NativeSimulation {
         self.vertices
     }
 
-    /// Takes this many steps. What the last one was like, if there was one.
+    /// Takes this many steps. Returns the report of the last one, if there was one.
     fn advance<'py>(&self, py: Python<'py>, steps: u64) -> PyResult<Option<Bound<'py, PyDict>>> {
         if steps == 0 {
             return Ok(None);
@@ -284,8 +284,7 @@ impl NativeSimulation {
 }
 
 /// The message about a simulation in which a step has failed.
-const FAILED: &str =
-    "a step has failed, after which nothing can be gone on from; make a new simulation";
+const FAILED: &str = "a step has failed, so this simulation cannot go on; make a new simulation";
 
 impl NativeSimulation {
     /// The vectors of an array that was given, one for each vertex.
@@ -307,7 +306,7 @@ impl NativeSimulation {
         let vectors: Vec<_> = rows.map(|row| DVec3::new(row[0], row[1], row[2])).collect();
         match vectors.iter().position(|vector| !vector.is_finite()) {
             Some(vertex) => Err(errors::value(format!(
-                "{what}: that of vertex {vertex} is not finite"
+                "{what}: the value of vertex {vertex} is not finite"
             ))),
             None => Ok(Some(vectors)),
         }
@@ -339,7 +338,7 @@ fn kinematics(stage: &mut Stage<'_>) -> Kinematics {
     [simulation.positions(), simulation.velocities()].map(|all| stage.world.original_order(all))
 }
 
-/// What a step was like, by names that `weftwork.StepReport` has too.
+/// The facts about a step, by names that `weftwork.StepReport` has too.
 fn told<'py>(py: Python<'py>, report: &StepReport) -> PyResult<Bound<'py, PyDict>> {
     let told = PyDict::new(py);
     let mut ledger = Ledger::default();

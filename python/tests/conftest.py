@@ -1,4 +1,4 @@
-"""What the tests share: the command, a small scene, and a run of it."""
+"""Fixtures that the tests share: the command, a small scene, and a run of it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What runs leave, as arrays; and what is told of files that are damaged."""
+"""Files of runs, as arrays; and the errors for damaged files."""
 
 import json
 import shutil

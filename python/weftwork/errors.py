@@ -25,11 +25,11 @@ class Problem(NamedTuple):
     key: Optional[str]
     """The dotted key, such as ``cloth.material.bending``."""
     message: str
-    """What is wrong, and what to do about it."""
+    """A message: the fault, and what to do about it."""
 
 
 class Error(Exception):
-    """What all exceptions of the package are."""
+    """The base of all exceptions of the package."""
 
 
 class SceneError(Error):

@@ -1,4 +1,4 @@
-"""What runs leave in their directories, as arrays."""
+"""The files of runs, as arrays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Checkpoint(NamedTuple):
     path: Path
     """The file. :meth:`weftwork.Simulation.restore` takes it."""
     header: dict[str, Any]
-    """What it says of itself; the book has a table of it."""
+    """The facts that the file has about itself; the book has a table of them."""
     positions: npt.NDArray[np.float64]
     """Positions in m, of shape (n, 3)."""
     velocities: npt.NDArray[np.float64]
@@ -87,13 +87,13 @@ class Frame:
 
     @property
     def of_vertices(self) -> dict[str, Array]:
-        """All that the frame has for each vertex, by name."""
+        """The arrays that the frame has for each vertex, by name."""
         arrays: dict[str, Array] = self._cloth["of_vertices"]
         return arrays
 
     @property
     def of_triangles(self) -> dict[str, Array]:
-        """All that the frame has for each triangle, by name: the ``owner`` and the ``patch`` at least."""
+        """The arrays that the frame has for each triangle, by name: the ``owner`` and the ``patch`` at least."""
         arrays: dict[str, Array] = self._cloth["of_triangles"]
         return arrays
 
@@ -145,7 +145,7 @@ class _Frames(Sequence[Frame]):
 
 
 class Run:
-    """The directory of a run. What is asked for is read then; a run that goes on can be looked at again.
+    """The directory of a run. Files are read when they are asked for; a run that goes on can be looked at again.
 
     Raises :class:`~weftwork.FileError` if there is no run in it.
     """
@@ -157,7 +157,7 @@ class Run:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What ran, on what, and how it ended: ``run.json``."""
+        """The record of the run, ``run.json``: scene, program, machine and result."""
         path = self.directory / "run.json"
         try:
             told = json.loads(path.read_bytes())

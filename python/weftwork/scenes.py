@@ -140,7 +140,7 @@ class Scene:
         return self._native.echo()
 
     def check(self) -> list[str]:
-        """Reads the meshes and looks at all that a simulation needs. The warnings, if there are any.
+        """Reads the meshes and checks everything that a simulation needs. Returns the warnings, if there are any.
 
         Raises :class:`~weftwork.SceneError`.
         """

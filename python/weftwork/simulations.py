@@ -19,7 +19,7 @@ Reals = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a step was like; the book's table of the columns of ``history.csv`` has more on each."""
+    """The report of a step; the book's table of the columns of ``history.csv`` has more on each."""
 
     cg_iterations: int
     """Iterations of the conjugate gradients."""
@@ -48,9 +48,9 @@ class StepReport:
     hits: int
     """Pairs of features that would have crossed, or could not be shown not to."""
     cut: int
-    """Vertices whose displacements were cut for it."""
+    """Vertices whose displacements were cut because of hits."""
     zones: int
-    """Rigid zones in which vertices moved as one body for it."""
+    """Rigid zones in which vertices moved as one body because of hits."""
     squeezed: int
     """Vertices that bodies let through because there was no room."""
     lagging: int
@@ -60,8 +60,9 @@ class StepReport:
     momentum: Reals
     """The momentum of the cloth at the end of the step, in N s."""
     given: Mapping[str, Reals]
-    """What gravity, pins, bodies, corrections and truncation gave to it in the step, in N s. Divided by the
-    time step it is the force."""
+    """The momentum that gravity, pins, bodies, corrections and truncation gave to it in the step, in N s.
+
+    Divided by the time step it is the force."""
 
     @classmethod
     def _of(cls, told: dict[str, Any]) -> StepReport:
@@ -101,7 +102,7 @@ class Simulation:
         self._native = _weftwork.NativeSimulation(scene._native, threads)
 
     def step(self, steps: int = 1) -> Optional[StepReport]:
-        """Takes so many steps. What the last one was like; ``None`` if there was none to take.
+        """Takes this number of steps. Returns the report of the last one; ``None`` if there was none to take.
 
         Ctrl-C ends it between two steps. Raises :class:`~weftwork.SimulationError`.
         """

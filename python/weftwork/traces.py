@@ -19,7 +19,7 @@ class Trace(NamedTuple):
     """The spans of a trace: arrays with a value for each, in the order in which they begin."""
 
     name: npt.NDArray[np.str_]
-    """What is done, such as ``step``, ``collide`` or a task."""
+    """The name of the activity, such as ``step``, ``collide`` or a task."""
     rank: npt.NDArray[np.int64]
     """The rank that does it."""
     track: npt.NDArray[np.int64]

@@ -1,13 +1,13 @@
-//! What to try, for people who simulate cloth: keys of scenes and options where
+//! Advice in the terms of people who simulate cloth: keys of scenes and options, where
 //! [`Analysis::advice`] speaks to those who write tasks.
 
 use weft_runtime::trace::{Analysis, Hint, Sharing};
 
 use crate::format::{count, seconds};
 
-/// What to try when one cause of idle time in a collision phase outweighs the others; the end of a
-/// sentence. `threads`: whether ranks may have threads beside their workers, as those in virtual
-/// time may not.
+/// The advice for when one cause of idle time in a collision phase outweighs the others, as the end
+/// of a sentence. `threads`: whether ranks may have threads beside their workers, as those in
+/// virtual time may not.
 #[must_use]
 pub fn advice(analysis: &Analysis, threads: bool) -> Option<String> {
     let policy = policy(analysis.sharing.as_ref());
@@ -37,7 +37,7 @@ pub fn advice(analysis: &Analysis, threads: bool) -> Option<String> {
         }
         Hint::NobodyAsks => "no rank asked another for tests: take a policy that steals, as `--policy forecast` and `every-other`".to_owned(),
         Hint::TooFewTasks => {
-            "there were too few tasks for so many workers: take fewer ranks (`--ranks`), a larger cloth, or more patches \
+            "there were too few tasks for this number of workers: take fewer ranks (`--ranks`), a larger cloth, or more patches \
              (partition.patches)"
                 .to_owned()
         }
@@ -46,17 +46,16 @@ pub fn advice(analysis: &Analysis, threads: bool) -> Option<String> {
                 .to_owned()
         }
         Hint::SlowStart => {
-            "ranks had to wait for the first tests: there is too little work for so many, take fewer (`--ranks`) or a larger \
+            "ranks had to wait for the first tests: there is too little work for this number, take fewer (`--ranks`) or a larger \
              cloth"
                 .to_owned()
         }
         Hint::BodyWorks => {
-            "much time goes by beside tests, where volumes and trees are made ready: fewer ranks (`--ranks`) make less of it \
-             again"
+            "much time goes by beside tests, where volumes and trees are made ready: fewer ranks (`--ranks`) repeat less of it"
                 .to_owned()
         }
         Hint::SmallTasks => {
-            "much time goes by between tasks: larger ones come of fewer patches (partition.patches)".to_owned()
+            "much time goes by between tasks: fewer patches (partition.patches) make larger tasks".to_owned()
         }
         Hint::SlowAnswers => format!(
             "answers to requests take long, {} on average: give {}more away at a time (balance.split = \"half\")",
@@ -84,7 +83,7 @@ pub fn advice(analysis: &Analysis, threads: bool) -> Option<String> {
                 .to_owned()
         }
         Hint::SlowEnd => {
-            "it takes long to find out that all tests are done: there is too little work for so many ranks, take fewer \
+            "it takes long to find out that all tests are done: there is too little work for this number of ranks, take fewer \
              (`--ranks`) or a larger cloth"
                 .to_owned()
         }

@@ -18,7 +18,7 @@ pub struct Cloth {
 impl Cloth {
     /// How many triangles each patch has.
     #[must_use]
-    pub fn triangles_of_patches(&self) -> Vec<u32> {
+    pub(crate) fn triangles_of_patches(&self) -> Vec<u32> {
         let mut counts = Vec::new();
         for &patch in self
             .patches

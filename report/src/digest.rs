@@ -1,4 +1,4 @@
-//! What a report says of one run, as numbers: what is counted from its record and its traces.
+//! The numbers of a report on one run, counted from its record and its traces.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ pub struct Digest {
     /// Lines of the phase table. The line after `collide` is the part of it in tasks, and in making
     /// patches ready for them.
     pub phases: Vec<Phase>,
-    /// What ranks did between steps, as far as the run says: parts of what phases leave of the
-    /// loop.
+    /// The activities of ranks between steps, as far as the run says: parts of the loop that belong
+    /// to no phase.
     pub between: Vec<Phase>,
     /// Time of the loop over steps in s, with what is done between them.
     pub loop_s: f64,
@@ -36,7 +36,7 @@ pub struct Digest {
     pub counts: Counts,
     /// Whether the run lived to write what it measured.
     pub has_times: bool,
-    /// What only a trace knows.
+    /// The numbers that only a trace has.
     pub traced: Option<Traced>,
 }
 
@@ -74,7 +74,7 @@ fn like(sharing: &Sharing) -> Option<String> {
     Some(format!("{name}, but for low_water or steal_timeout"))
 }
 
-/// What only a trace knows, of the steps that were traced.
+/// The numbers that only a trace has, for the steps that were traced.
 #[derive(Clone, Debug)]
 pub struct Traced {
     /// All spans.
@@ -93,7 +93,7 @@ pub struct Traced {
     pub efficiency: Option<Efficiency>,
     /// Work in each phase, without waits: lines as in the phase table.
     pub work: Vec<Phase>,
-    /// Where the time went.
+    /// The division of the time.
     pub division: Division,
     /// The steals, by thief and victim.
     pub steals: BTreeMap<(u32, u32), Stolen>,
@@ -150,12 +150,12 @@ impl Digest {
     /// Share of the loop that lies between steps, a mean over ranks, if that is most of it: else
     /// what is wrong within steps is of more interest.
     #[must_use]
-    pub fn mostly_between(&self) -> Option<f64> {
+    pub(crate) fn mostly_between(&self) -> Option<f64> {
         let between = left(&self.phases, self.loop_s);
         (!self.phases.is_empty() && 2.0 * between > self.loop_s).then(|| between / self.loop_s)
     }
 
-    /// What the policy is called, for people.
+    /// The name of the policy, for people.
     #[must_use]
     pub fn policy(&self) -> String {
         match &self.sharing {

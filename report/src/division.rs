@@ -1,5 +1,5 @@
-//! Where the time of every rank went, moment by moment: each has one use or one cause of idleness,
-//! so that all parts add up to what there was.
+//! The division of the time of every rank, moment by moment: each has one use or one cause of
+//! idleness, so that all parts add up to what there was.
 //!
 //! Outside of scopes a rank computes or waits for a message. In a scope each of its workers runs a
 //! task or is idle, and what it lacks shows by what *all* ranks do at that moment: tasks may wait
@@ -7,7 +7,7 @@
 
 use crate::tracks::{Change, RankTracks, Tracks};
 
-/// What a moment of a worker was for.
+/// The purpose for which a worker spent a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum Use {
@@ -71,7 +71,7 @@ impl Use {
 
     /// Whether it is work.
     #[must_use]
-    pub fn is_useful(self) -> bool {
+    pub(crate) fn is_useful(self) -> bool {
         matches!(self, Self::Tasks | Self::Phase)
     }
 }
@@ -121,7 +121,7 @@ impl Parts {
 /// The time of all ranks in traced steps, divided up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Division {
-    /// By rank, then phase.
+    /// The parts by rank, then phase.
     pub parts: Vec<Vec<Parts>>,
 }
 
@@ -162,7 +162,7 @@ impl Division {
         sum(self.parts.iter().filter_map(|rank| rank.get(phase)))
     }
 
-    /// All.
+    /// The sum of all parts.
     #[must_use]
     pub fn all(&self) -> Parts {
         sum(self.parts.iter().flatten())
@@ -180,7 +180,8 @@ pub(crate) fn is_collective(wait: &str) -> bool {
     matches!(wait, "allgather" | "barrier" | "broadcast" | "gather")
 }
 
-/// When any rank was busy with outputs: spans in the order of time that do not overlap.
+/// The times in which any rank was busy with outputs: spans in the order of time that do not
+/// overlap.
 fn outputs(tracks: &Tracks) -> Vec<(u64, u64)> {
     let mut parts: Vec<(u64, u64)> = tracks
         .ranks
@@ -219,7 +220,7 @@ fn outside(
         let Some(parts) = parts.get_mut(usize::from(phase.phase)) else {
             continue;
         };
-        // What of the phase is in no scope.
+        // The parts of the phase that are in no scope.
         let mut at = phase.begin;
         while at < phase.end {
             while rank.scopes.get(scope).is_some_and(|scope| scope.end <= at) {
@@ -289,7 +290,7 @@ struct Now {
     body: bool,
     /// The phase that the scope is in.
     phase: usize,
-    /// What of the scope lies in a step, and so counts.
+    /// The time of the scope that lies in a step, and so counts.
     within: (u64, u64),
 }
 

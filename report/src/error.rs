@@ -1,4 +1,4 @@
-//! Why there is no report, and what to do about it.
+//! The reason why there is no report, and what to do about it.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use weft_io::Show as _;
 
-/// Why there is no report; the command turns it into exit code 5.
+/// The reason why there is no report; the command turns it into exit code 5.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// A directory without the record of a run.
@@ -53,7 +53,7 @@ pub enum ReportError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

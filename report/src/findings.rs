@@ -1,5 +1,5 @@
-//! What stands out: the phase, the patches and the policy to look at, in sentences, and a command
-//! that shows whether another policy mends it.
+//! The striking facts of a run: the phase, the patches and the policy to look at, in sentences, and
+//! a command that shows whether another policy mends it.
 //!
 //! A newcomer reads these first. Each names the numbers that it rests on; where nothing stands out
 //! it says so, for a report that always finds somebody to blame is none.
@@ -24,8 +24,8 @@ const GOOD: f64 = 0.9;
 const MINOR: f64 = 0.05;
 /// A rank that owns this many times its share of the tests has more than others.
 const MUCH: f64 = 1.5;
-/// So does one that owns so much of all tests beyond its share: of two ranks, one that has two
-/// thirds.
+/// A rank that owns this much of all tests beyond its share has more than others, too: of two
+/// ranks, one that has two thirds.
 const MUCH_MORE: f64 = 0.15;
 /// A patch with this share of all tests is named, whichever rank owns it.
 const LARGE: f64 = 0.25;
@@ -37,7 +37,7 @@ const NAMED: usize = 6;
 pub struct Finding {
     /// The answer, in a few words.
     pub answer: String,
-    /// Why, in sentences.
+    /// The reasons, in sentences.
     pub why: String,
     /// Whether it is to blame.
     pub at_fault: bool,
@@ -45,7 +45,7 @@ pub struct Finding {
     pub unknown: bool,
 }
 
-/// What stands out of a run.
+/// The findings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// The phase that costs most without being used.
@@ -54,14 +54,14 @@ pub struct Findings {
     pub patch: Finding,
     /// How ranks share work.
     pub policy: Finding,
-    /// What to do next.
+    /// The next things to do.
     pub next: Vec<Next>,
 }
 
 /// Something to do next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Next {
-    /// What, in a sentence.
+    /// The advice, in a sentence.
     pub say: String,
     /// A command that does it, with its words as a POSIX shell takes them.
     pub command: Option<String>,
@@ -74,7 +74,7 @@ impl From<String> for Next {
 }
 
 impl Findings {
-    /// What stands out of a run.
+    /// Finds the striking facts of a run.
     #[must_use]
     pub fn of(run: &Run, digest: &Digest) -> Self {
         let phase = digest
@@ -110,7 +110,7 @@ impl Findings {
         findings
     }
 
-    /// Where most of the loop lies between steps, that is what to look at first.
+    /// Puts the time between steps first, if most of the loop lies there.
     fn put_other_first(&mut self, digest: &Digest) {
         let Some(share) = digest.mostly_between() else {
             return;
@@ -129,7 +129,7 @@ impl Findings {
             false => format!(", most of it {} of the loop", list(&told)),
         };
         let in_steps = match self.phase.at_fault {
-            true => format!("Of steps alone it is `{}`. ", self.phase.answer),
+            true => format!("In the steps alone it is `{}`. ", self.phase.answer),
             false => "Within steps: ".to_owned(),
         };
         self.phase = Finding {
@@ -150,7 +150,7 @@ impl Findings {
                 "write checkpoints less often (`output.checkpoint_interval`)"
             }
             Some(part) if part.name == "history" => {
-                "steps are so short that telling of them takes longer: take fewer ranks (`--ranks`) or a larger cloth"
+                "steps are so short that reporting them takes longer: take fewer ranks (`--ranks`) or a larger cloth"
             }
             _ => {
                 "write less often (`output.interval`), and leave out pictures (`--set output.pictures=false`)"
@@ -158,7 +158,7 @@ impl Findings {
         };
         self.next.insert(
             0,
-            format!("For what goes by between steps: {picture}.").into(),
+            format!("To spend less time between steps, {picture}.").into(),
         );
     }
 
@@ -190,8 +190,7 @@ impl Findings {
                 "See which policy does better; the result stays the same, only times change:";
             (Suggestion::of(run, digest, Ranks::AsRun), what.to_owned())
         } else if self.phase.at_fault && self.phase.answer == SHARED {
-            let what = "What another policy brings, and from how many ranks on more of them no longer pay, a trial shows; the result \
-                        stays the same, only times change:";
+            let what = "A trial shows what another policy brings, and how many ranks pay; the result stays the same, only times change:";
             (
                 Suggestion::of(run, digest, Ranks::UpAndBeyond),
                 what.to_owned(),
@@ -199,8 +198,7 @@ impl Findings {
         } else if self.phase.at_fault {
             // Policies share tests, and no other phase has any.
             let what = format!(
-                "Policies share the tests of `{SHARED}`: another one will not mend `{}`. See from how many ranks on more of them no \
-                 longer pay:",
+                "Policies share the tests of `{SHARED}`, so another one will not make `{}` faster. See how many ranks pay:",
                 self.phase.answer
             );
             (Suggestion::of(run, digest, Ranks::UpAndBeyond), what)
@@ -216,14 +214,14 @@ impl Findings {
     }
 }
 
-/// What to do with a run that shared nothing: as many ranks as this machine has cores for, or as
-/// many as one likes in virtual time.
+/// The advice for a run that shared nothing: as many ranks as this machine has cores for, or any
+/// number of ranks in virtual time.
 fn on_several(run: &Run) -> String {
     const FEW: u64 = 4;
     let patches = run.record.partition.as_ref().map(|cut| cut.patches);
     let most = patches.unwrap_or(FEW);
     if most < 2 {
-        return "One rank shares with nobody, and a scene of one patch has none for others: cut it into more \
+        return "One rank shares with nobody, and a scene of one patch has no work for others: cut it into more \
                 (partition.patches)."
             .to_owned();
     }
@@ -309,7 +307,7 @@ fn phase_of_trace(traced: &Traced) -> Finding {
     let cause = main_cause(&parts);
     let steps = traced.count.max(1) as f64;
     let mut why = format!(
-        "Of all the time of all ranks, {} goes by in `{name}` without work",
+        "Ranks spend {} of all their time in `{name}` without work",
         percent(share)
     );
     if let Some(cause) = cause {
@@ -333,7 +331,7 @@ fn phase_of_trace(traced: &Traced) -> Finding {
     }
 }
 
-/// What most of the idle time is for; without waits for outputs, which come before any phase.
+/// The cause of most of the idle time, without waits for outputs, which come before any phase.
 /// `None`: there is none.
 fn main_cause(parts: &Parts) -> Option<Use> {
     Use::ALL
@@ -345,7 +343,7 @@ fn main_cause(parts: &Parts) -> Option<Use> {
 /// The cause, as the end of a sentence.
 fn because(cause: Use) -> &'static str {
     match cause {
-        Use::Held => "while tasks waited at another rank that did not come",
+        Use::Held => "while tasks that did not come waited at another rank",
         Use::Running => "while the only work left was inside tasks that other ranks ran",
         Use::NoWork => "while there was no work anywhere",
         Use::Answer => "waiting for answers that were to bring tasks",
@@ -358,8 +356,8 @@ fn because(cause: Use) -> &'static str {
     }
 }
 
-/// What the history of a run that did not live to write more tells: how long phases took, not what
-/// of it was waited for.
+/// The finding from the history of a run that ended before it wrote more: how long phases took, and
+/// not how much of it was waiting.
 fn phase_of_history(run: &Run) -> Option<Finding> {
     let mut sums: Vec<(&str, f64)> = (Row::PHASES.iter().enumerate())
         .map(|(k, name)| (*name, run.history.iter().map(|row| row.phases_s[k]).sum()))
@@ -374,7 +372,7 @@ fn phase_of_history(run: &Run) -> Option<Finding> {
     Some(Finding {
         answer: format!("{most}, by time alone"),
         why: format!(
-            "The run did not live to write what ranks waited for. By history.csv, phases took of {}, by the slowest rank of each: {}.",
+            "The run ended before it wrote what ranks waited for. By history.csv, phases took these parts of {}, by the slowest rank of each: {}.",
             many(run.history.len() as u64, "step"),
             told.join(", ")
         ),
@@ -410,7 +408,7 @@ fn phase_of_record(run: &Run, digest: &Digest) -> Finding {
             None if digest.has_times => {
                 "The run is of an earlier version, which did not measure waits.".to_owned()
             }
-            None => "The run did not live to write what it measured.".to_owned(),
+            None => "The run ended before it wrote what it measured.".to_owned(),
         };
         return Finding {
             answer: match digest.efficiency {
@@ -428,7 +426,7 @@ fn phase_of_record(run: &Run, digest: &Digest) -> Finding {
         phase.name
     );
     if phase.name == SHARED {
-        why += " (What ranks wait for in other phases only a trace knows.)";
+        why += " (Only a trace shows what ranks wait for in other phases.)";
     }
     if let Some(tasks) = tasks.filter(|_| phase.name == SHARED) {
         let _ = write!(
@@ -529,7 +527,7 @@ fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
                 let fine = match (kept, phase.at_fault) {
                     (false, _) => "They were shared out.",
                     (true, false) => "Nobody waits for that.",
-                    (true, true) => "What ranks wait for is not that.",
+                    (true, true) => "Ranks do not wait for that.",
                 };
                 return Finding {
                     answer: "none".to_owned(),
@@ -560,20 +558,22 @@ fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
     }
 }
 
-/// Why no rank is to blame for what it owns; patches are in the order of their shares, and `most`
-/// names the first of them.
+/// The reason why no rank is to blame for what it owns. Patches are in the order of their shares,
+/// and `most` names the first of them.
 fn no_owner(ranks: usize, ranked: &[(usize, f64)], most: &[String]) -> String {
     let told = most.join(", ");
     match ranked.first() {
         _ if most.is_empty() => {
             "No rank and no patch has much more than its share of the tests.".to_owned()
         }
-        _ if ranks < 2 => format!("One rank owns all patches. The most tests are of {told}."),
+        _ if ranks < 2 => format!("One rank owns all patches. Most tests belong to {told}."),
         Some(&(patch, share)) if share > LARGE => format!(
-            "No rank owns much more than its share of the tests, though patch {patch} alone has {}: the most are of {told}.",
+            "No rank owns much more than its share of the tests, though patch {patch} alone has {}: most tests belong to {told}.",
             percent(share)
         ),
-        _ => format!("No rank owns much more than its share of the tests. The most are of {told}."),
+        _ => format!(
+            "No rank owns much more than its share of the tests. Most tests belong to {told}."
+        ),
     }
 }
 
@@ -592,14 +592,13 @@ fn patch_of_record(run: &Run) -> Finding {
         Some((rank, most)) if most.tests > 0 => {
             let all = total(run.record.ranks.iter().map(|r| r.tests));
             format!(
-                "Only a trace knows whose patches the tests are of. Rank {rank}, owner of patches {} to {}, made the \
-                 most of them, {}.",
+                "Only a trace shows to which patches the tests belong. Rank {rank}, which owns patches {} to {}, made the most tests, {}.",
                 most.first_patch,
                 most.end_patch.saturating_sub(1),
                 percent(most.tests as f64 / all as f64)
             )
         }
-        _ => "Only a trace knows whose patches the tests are of.".to_owned(),
+        _ => "Only a trace shows to which patches the tests belong.".to_owned(),
     };
     Finding {
         answer: "not known without a trace".to_owned(),
@@ -650,7 +649,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
     if digest.counts.requests > 0 {
         let _ = write!(
             why,
-            " Of {} requests {} were refused.",
+            " {} requests were sent, and {} were refused.",
             count(digest.counts.requests),
             percent(digest.counts.refused as f64 / digest.counts.requests as f64)
         );
@@ -662,7 +661,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
     if at_fault && let Some(quicker) = traced.at_best() {
         let _ = write!(
             why,
-            " Were tasks spread evenly and at once, steps would take {} of the time.",
+            " If tasks were spread evenly and at once, steps would take {} of the time.",
             percent(quicker)
         );
     }
@@ -672,7 +671,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
     {
         let _ = write!(
             why,
-            " What the trace of step {step}, with the longest collision phase, suggests: {advice}."
+            " The trace of step {step}, which has the longest collision phase, suggests: {advice}."
         );
     }
     Finding {
@@ -686,7 +685,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
 impl Traced {
     /// Whether what ranks lose in the phase in which they share tasks is mostly for want of tasks,
     /// or for that more than for any other one cause. Ranks that share cores wait for those that
-    /// have none in whatever they do together, and are told to be anywhere while they have none
+    /// have none in whatever they do together, and may seem to be anywhere while they have none
     /// themselves; had each a core, they would wait as long as the one with most tasks has more of
     /// them.
     fn is_hungry(&self) -> bool {
@@ -710,7 +709,7 @@ impl Traced {
     /// The share of their time that the traced steps would take if tasks were spread evenly over
     /// ranks and nobody waited for any; what ranks do besides stays as it is.
     #[must_use]
-    pub fn at_best(&self) -> Option<f64> {
+    pub(crate) fn at_best(&self) -> Option<f64> {
         let phase = self.tracks.phases.iter().position(|name| name == SHARED)?;
         let all = self.division.all().total() as f64;
         let parts = self.division.phase(phase);
@@ -728,7 +727,7 @@ fn policy_of_record(digest: &Digest, name: &str) -> Finding {
     if !digest.has_times {
         return Finding {
             answer: name.to_owned(),
-            why: "The run did not live to write who asked whom for tasks.".to_owned(),
+            why: "The run ended before it wrote which ranks asked which for tasks.".to_owned(),
             at_fault: false,
             unknown: true,
         };
@@ -737,7 +736,7 @@ fn policy_of_record(digest: &Digest, name: &str) -> Finding {
         false => "It lets no rank ask another for tasks.".to_owned(),
         true if counts.requests == 0 => "No rank asked another for tasks.".to_owned(),
         true => format!(
-            "Of {} requests {} were refused.",
+            "{} requests were sent, and {} were refused.",
             count(counts.requests),
             percent(counts.refused as f64 / counts.requests as f64)
         ),

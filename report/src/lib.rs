@@ -1,5 +1,5 @@
-//! What a run of weftwork cost, and which phase, which patch and which policy is to blame: for
-//! people, as text and as one page to look at in a browser.
+//! Reports on the cost of a run of weftwork, and on the phase, the patch and the policy that are to
+//! blame: for people, as text and as one page to look at in a browser.
 //!
 //! In: directories that `weft run --out` wrote ([`Run::read`]); with a trace they tell most. Out:
 //! [`Report::text`] and [`Report::write_page`]. In between, a [`Digest`] holds what was counted,
@@ -61,7 +61,7 @@ impl Report {
             (run, digest, findings)
         };
         let mut runs: Vec<_> = runs.into_iter().map(look).collect();
-        // Directories of one name in different places are told apart.
+        // Directories of one name in different places get different names.
         let names: Vec<String> = runs
             .iter()
             .map(|(_, digest, _)| digest.name.clone())

@@ -1,4 +1,4 @@
-//! What a report reads of `run.json` and `history.csv`.
+//! The parts of `run.json` and `history.csv` that a report reads.
 //!
 //! Only what it needs, and most of it may be missing: a run that was killed has no phases, one of
 //! an earlier version no list of ranks. `docs/src/formats.md` tells what the fields mean.
@@ -12,16 +12,16 @@ use weft_runtime::trace::Sharing;
 /// The record of a run.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Record {
-    /// What no other run has, and its trace has too; empty for runs of earlier versions.
+    /// The identity of the run, which its trace has too; empty for runs of earlier versions.
     #[serde(default)]
     pub run: String,
     /// The command line, program first.
     #[serde(default)]
     pub command: Vec<String>,
-    /// What it ran on.
+    /// The machine that it ran on.
     #[serde(default)]
     pub machine: Machine,
-    /// What was simulated.
+    /// The scene that was simulated.
     #[serde(default)]
     pub scene: Scene,
     /// How the scene is cut.
@@ -31,30 +31,30 @@ pub struct Record {
     /// The phases of a step.
     #[serde(default)]
     pub phases: Vec<Phase>,
-    /// What ranks did between steps; runs of earlier versions do not say.
+    /// The activities of ranks between steps; runs of earlier versions do not say.
     #[serde(default)]
     pub between: Vec<Phase>,
     /// How well ranks were used, over all steps.
     pub efficiency: Option<Efficiency>,
     /// How the collision tests were shared.
     pub balance: Option<Balance>,
-    /// What each rank did.
+    /// The work of each rank.
     #[serde(default)]
     pub ranks: Vec<Rank>,
     /// How ranks were to share work.
     #[serde(default)]
     pub sharing: Option<Sharing>,
-    /// What came of it.
+    /// The result of the run.
     pub result: Option<Outcome>,
     /// The summary of the trace.
     pub trace: Option<TraceRecord>,
     /// The step that it went on from: what is measured is of the time since.
     #[serde(default)]
     pub resumed_from: Option<u64>,
-    /// What a reader of the result must know.
+    /// Warnings that a reader of the result must know.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What went wrong.
+    /// The error that ended the run.
     pub error: Option<String>,
     /// Exit code; `None` for a run that goes on or was killed.
     pub exit: Option<u8>,
@@ -85,7 +85,7 @@ pub(crate) fn make_safe(sharing: &mut Sharing) {
     }
 }
 
-/// What a run ran on.
+/// The machine that a run ran on.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Machine {
     /// Number of ranks.
@@ -94,7 +94,7 @@ pub struct Machine {
     pub threads: u32,
     /// How ranks talked.
     pub comm: String,
-    /// Which ranks ran where.
+    /// The ranks of each host.
     #[serde(default)]
     pub hosts: BTreeMap<String, Vec<u32>>,
     /// Cores that the first rank's process may use, if the run says so.
@@ -102,7 +102,7 @@ pub struct Machine {
     pub cores: Option<u32>,
 }
 
-/// What was simulated.
+/// The scene that was simulated.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Scene {
     /// Its name.
@@ -172,7 +172,7 @@ impl Phase {
     }
 }
 
-/// What the efficiencies of a whole run are of, for people.
+/// The basis of the efficiencies of a whole run, for people.
 pub const EFFICIENCY_OF: &str = "POP, steps of the whole run, no wait is useful";
 
 /// The efficiencies of the POP project, each in [0, 1].
@@ -186,13 +186,13 @@ pub struct Efficiency {
     pub load_balance: f64,
     /// Greatest useful time of a rank over the time that all took.
     pub communication: f64,
-    /// Their product.
+    /// The product of the two.
     pub parallel: f64,
 }
 
 impl Efficiency {
-    /// From every rank's useful time and the time that all took, in one unit; `None` if nothing was
-    /// useful.
+    /// Computes efficiencies from every rank's useful time and the time that all took, in one unit;
+    /// `None` if nothing was useful.
     #[must_use]
     pub fn of(useful: &[f64], elapsed: f64) -> Option<Self> {
         let greatest = useful.iter().copied().fold(0.0, f64::max);
@@ -234,7 +234,7 @@ pub struct Balance {
     pub idle: f64,
 }
 
-/// What one rank did over the whole run.
+/// The work of one rank over the whole run.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Rank {
     /// The first patch that it owns.
@@ -282,7 +282,7 @@ pub struct Rank {
     pub bytes: u64,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Outcome {
     /// Hash of the last state.

@@ -23,13 +23,13 @@ pub struct Run {
     pub record: Record,
     /// Its steps.
     pub history: Vec<Row>,
-    /// What each rank recorded, by rank, brought to rank 0's clock; none without a trace.
+    /// The record of each rank, by rank, brought to rank 0's clock; none without a trace.
     pub timelines: Vec<Timeline>,
     /// The cloth at its last frame, if the caller has it.
     pub cloth: Option<Cloth>,
     /// Whether the trace has gaps, so that what is counted from it is too little.
     pub incomplete: bool,
-    /// What a reader must know: what is missing, and how to get it.
+    /// Notes for the reader: what is missing, and how to get it.
     pub notes: Vec<String>,
 }
 
@@ -157,8 +157,7 @@ impl Run {
                     "it has left no checkpoint to go on from"
                 };
                 self.notes.push(format!(
-                    "The run was killed or still goes on: run.json has no exit code. What is known is its history of \
-                     {steps} steps; {resume}."
+                    "The run was killed or still goes on: run.json has no exit code. Only its history of {steps} steps is known; {resume}."
                 ));
             }
             _ => {}
@@ -187,7 +186,7 @@ impl Run {
             return;
         };
         self.notes.push(format!(
-            "history.csv {lacks}: it was cut off or damaged. What is told step by step is of the others."
+            "history.csv {lacks}: it was cut off or damaged. Results step by step leave the missing steps out."
         ));
     }
 
@@ -201,8 +200,7 @@ impl Run {
             && busy > u64::from(cores)
         {
             self.notes.push(format!(
-                "{busy} workers shared {cores} cores: what ranks waited for each other is of that too. `--comm virtual` \
-                 shows what so many ranks would do."
+                "{busy} workers shared {cores} cores, so ranks waited for cores too. `--comm virtual` shows how these ranks would do with a core each."
             ));
         }
     }
@@ -271,7 +269,7 @@ impl Run {
             let first = scopes.map(|(step, _)| *step).min().unwrap_or(1);
             self.incomplete = true;
             self.notes.push(format!(
-                "{lost}: no step is whole on all ranks, and figures that come of the trace are marked as incomplete. Trace one \
+                "{lost}: no step is whole on all ranks, and figures from the trace are marked as incomplete. Trace one \
                  step, as in `--trace={first}`; if that is too much, fewer ranks, each of which has more room then."
             ));
             return;
@@ -284,8 +282,7 @@ impl Run {
         // No two runs have as many events.
         let fits = (9 * (last - first + 1) / 10).max(1);
         self.notes.push(format!(
-            "{lost}. Steps {first} to {last} are whole on all ranks: what is told of the trace is of these, and what came later is \
-             left out. `--trace={first}..{}` traces no more than finds room.",
+            "{lost}. Steps {first} to {last} are whole on all ranks: figures from the trace cover these steps, and later ones are left out. `--trace={first}..{}` traces only as much as finds room.",
             first + fits - 1
         ));
     }
@@ -293,11 +290,11 @@ impl Run {
 
 /// No clock of a run shows more: 36 years in ns.
 const LATEST: u64 = 1 << 60;
-/// More ranks than this are no machine.
+/// The most ranks that a run can have.
 const MOST_RANKS: u32 = 1 << 20;
-/// More workers than this has no rank: traces number them with 16 bits.
+/// The most workers that a rank can have: traces number them with 16 bits.
 const MOST_WORKERS: usize = 1 << 16;
-/// More patches than this has no scene.
+/// The most patches that a scene can have.
 const MOST_PATCHES: usize = 1 << 20;
 /// Largest record in bytes: a rank takes some 600.
 const LARGEST_RECORD: u64 = 256 << 20;
@@ -350,7 +347,7 @@ fn read_history(path: &Path) -> Result<Vec<Row>, ReportError> {
     }
 }
 
-/// When a step ended on a rank.
+/// The time at which a step ended on a rank.
 fn end_of_step(timeline: &Timeline, step: u64) -> Option<u64> {
     let is_step = |span: &&Span| {
         let kind = timeline.kinds.get(usize::from(span.kind));

@@ -25,10 +25,10 @@ const WITHOUT_TRACE: u32 = 16;
 const TIMES: u64 = 4;
 /// The network of a run in virtual time that names none.
 const DEFAULT_NETWORK: &str = "gigabit";
-/// What stands for ranks whose network is not known: the quickest that studies know.
+/// The network that stands for one that is not known: the quickest that studies know.
 const QUICKEST: &str = "hdr-infiniband";
 
-/// Which numbers of ranks are studied.
+/// The numbers of ranks that are studied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ranks {
     /// The number of ranks of the run.
@@ -55,19 +55,18 @@ impl Suggestion {
         match &ran {
             None => notes.push("run.json does not say which policy ran.".to_owned()),
             Some(ran) if !ran.is_whole => notes.push(format!(
-                "Studies call what ran `{}`: its `low_water` or `steal_timeout` is another, which run.json does not hold.",
+                "Studies call the policy that ran `{}`: its `low_water` or `steal_timeout` differs, and run.json does not hold these.",
                 ran.name
             )),
             Some(ran) if ran.is_mixture() => notes.push(format!(
-                "Studies call what ran, which has no name of its own, `{}`.",
+                "Studies call the policy that ran `{}`, for it has no name of its own.",
                 ran.name
             )),
             Some(_) => {}
         }
         let network = network(run).unwrap_or_else(|| {
             notes.push(format!(
-                "Studies model the network between ranks, and the run does not say what it was: `{QUICKEST}` stands for it; name the \
-                 one that is nearest, or measure on this machine with `--real` in its place."
+                "Studies model the network between ranks, and the run does not name it: `{QUICKEST}` stands for it. Name the nearest one instead, or measure on this machine with `--real`."
             ));
             QUICKEST
         });
@@ -101,7 +100,7 @@ impl Suggestion {
     }
 }
 
-/// What ran, as studies name it.
+/// The policy that ran, as studies name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ran {
     name: String,
@@ -175,7 +174,7 @@ fn as_key(time: Duration) -> String {
     }
 }
 
-/// What ran, and what is always tried.
+/// The policy that ran, and those that are always tried.
 fn policies(ran: Option<&Ran>) -> Vec<&str> {
     let ran = ran.map(|ran| ran.name.as_str());
     let ran = ran.filter(|name| !TRIED.contains(name) && !name.is_empty());
@@ -217,16 +216,16 @@ pub(crate) fn scene(run: &Run) -> (String, &'static str) {
         Some(path) if is_whole(path) => (shell_path(Path::new(path)), ""),
         Some(_) => (
             UNKNOWN.to_owned(),
-            ", whose path is no text in UTF-8, so that run.json does not hold all of it: put it in the place of `SCENE`",
+            ", for its path is no text in UTF-8, and run.json does not hold all of it: put the path in the place of `SCENE`",
         ),
         None => (
             UNKNOWN.to_owned(),
-            ", whose path run.json does not hold: put it in the place of `SCENE`",
+            ", for run.json does not hold its path: put the path in the place of `SCENE`",
         ),
     }
 }
 
-/// What stands for a scene whose path is not known.
+/// The word that stands for a scene whose path is not known.
 const UNKNOWN: &str = "SCENE";
 
 /// Whether a word of a record is all that it was: what was no UTF-8 has left a mark.
@@ -248,7 +247,8 @@ fn values<'a>(run: &'a Run, option: &str) -> Vec<&'a str> {
     values
 }
 
-/// What the run overrode in its scene, but for how ranks share work, which a study names itself.
+/// The overrides of the run's scene, but for those on how ranks share work, which a study names
+/// itself.
 fn overrides(run: &Run) -> String {
     let values = values(run, "--set").into_iter();
     values
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ran_has_its_name_or_the_nearest_with_what_is_otherwise() {
+    fn a_policy_has_its_name_or_the_nearest_name_with_the_differences() {
         let name = |policy: Policy| {
             let ran = Ran::of(&Sharing::from(&policy));
             (ran.name, ran.is_whole)

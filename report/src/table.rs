@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::format::seconds;
 use crate::record::Phase;
 
-/// What the rest of the loop is called, which is of no phase.
+/// The name for the rest of the loop, which belongs to no phase.
 pub const OTHER: &str = "other";
 
 /// Lines of a table, under a head: the phases, of which names that begin with blanks are parts of
@@ -50,7 +50,7 @@ pub fn phase_table(phases: &[Phase], whole: f64, rest: &str, parts: &[Phase]) ->
     text
 }
 
-/// What phases leave of a time in s, on average.
+/// The time in s, on average, that no phase accounts for.
 pub(crate) fn left(phases: &[Phase], whole: f64) -> f64 {
     let whole_phases = phases.iter().filter(|phase| !phase.name.starts_with(' '));
     (whole - whole_phases.map(|phase| phase.avg_s).sum::<f64>()).max(0.0)

@@ -11,7 +11,7 @@ use crate::record::{EFFICIENCY_OF, Efficiency};
 use crate::run::Run;
 use crate::table::{OTHER, phase_table};
 
-/// What the line `other` is.
+/// The explanation of the line `other`.
 pub(crate) const ABOUT_OTHER: &str = "other: between steps. Pictures are drawn and written, frames and checkpoints written; history: \
                                       ranks report to the first, which writes a line for the step before.";
 
@@ -65,7 +65,7 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
     text
 }
 
-/// What ran, and on what.
+/// The heading: the run, and the machine that it ran on.
 pub(crate) fn heading(run: &Run, digest: &Digest) -> String {
     let record = &run.record;
     let mut text = format!(
@@ -107,12 +107,12 @@ pub(crate) fn efficiency(efficiency: Option<Efficiency>, of: &str) -> String {
     })
 }
 
-/// What efficiencies of traced steps are of.
+/// The basis of the efficiencies of traced steps.
 pub(crate) fn efficiency_of_traced(traced: &Traced) -> String {
     format!("POP, traced steps, no wait is useful{}", traced.mark())
 }
 
-/// Where idle time went, largest first.
+/// The causes of idle time, largest first.
 fn causes(traced: &Traced) -> String {
     let all = traced.division.all();
     let mut text = format!(
@@ -135,7 +135,7 @@ fn causes(traced: &Traced) -> String {
 pub(crate) fn balance(digest: &Digest) -> String {
     let c = &digest.counts;
     if !digest.has_times {
-        return "Balance: the run did not live to count its tests.".to_owned();
+        return "Balance: the run ended before it counted its tests.".to_owned();
     }
     let mut text = format!(
         "Balance: {} made {} and {} of them, {} tests; a task made {} on average.",

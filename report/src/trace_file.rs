@@ -12,7 +12,7 @@ use weft_runtime::wire;
 
 /// The first line.
 const MAGIC: &[u8] = b"weft-trace 2\n";
-/// What the second one begins with.
+/// The beginning of the second line.
 const RUN: &[u8] = b"run ";
 /// Bytes of the checksum.
 const CHECK: usize = 8;
@@ -39,7 +39,7 @@ pub fn read_trace_file(bytes: &[u8]) -> Result<(String, Timeline), String> {
     if !bytes.starts_with(MAGIC) {
         return Err("it does not begin with `weft-trace 2`".to_owned());
     }
-    let damaged = "it was damaged, or came to an end too early: its checksum is another";
+    let damaged = "it was damaged, or ended too early: its checksum differs";
     let (text, check) = bytes.split_last_chunk::<CHECK>().ok_or(damaged)?;
     if Sha256::digest(text)[..CHECK] != check[..] {
         return Err(damaged.to_owned());
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn a_trace_file_reads_back_as_it_was_written() {
         let (bytes, timeline) = file();
         assert_eq!(read_trace_file(&bytes), Ok(("00ff".to_owned(), timeline)));
     }

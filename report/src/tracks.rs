@@ -1,5 +1,5 @@
-//! A rank's timeline as spans: tasks, phases, waits, requests. What everything else here is counted
-//! from.
+//! A rank's timeline as spans: tasks, phases, waits, requests. Everything else here is counted from
+//! them.
 //!
 //! Events pair up as they were recorded: what had not ended when a trace was full ends with its
 //! last event, and ends that never began count for nothing.
@@ -9,17 +9,17 @@ use std::collections::{HashMap, VecDeque};
 
 use weft_runtime::trace::{Detail, Timeline, Trace, What};
 
-/// In traces, bodies have numbers from here on; those below are patches.
+/// The first number of a body in traces; numbers below are patches.
 pub const FIRST_BODY: u32 = 1_000_000;
 
 /// A task on a worker, from being taken up to being set down; times in ns of rank 0's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskSpan {
-    /// When it was taken up.
+    /// The time at which it was taken up.
     pub begin: u64,
-    /// When it was set down.
+    /// The time at which it was set down.
     pub end: u64,
-    /// What it is about, see [`Detail::of`].
+    /// The task's subject, see [`Detail::of`].
     pub of: [u32; 2],
     /// How often what it was a part of was split.
     pub depth: u16,
@@ -42,11 +42,11 @@ impl TaskSpan {
 /// A phase of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseSpan {
-    /// When it began, in ns.
+    /// The time at which it began, in ns.
     pub begin: u64,
-    /// When it ended.
+    /// The time at which it ended.
     pub end: u64,
-    /// Which: an index into [`Tracks::phases`].
+    /// The phase: an index into [`Tracks::phases`].
     pub phase: u8,
     /// The step.
     pub step: u32,
@@ -55,11 +55,11 @@ pub struct PhaseSpan {
 /// A wait of the main thread for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitSpan {
-    /// When it began, in ns.
+    /// The time at which it began, in ns.
     pub begin: u64,
-    /// When it ended.
+    /// The time at which it ended.
     pub end: u64,
-    /// What for: an index into [`Tracks::waits`].
+    /// The kind of wait: an index into [`Tracks::waits`].
     pub kind: u8,
     /// The rank that was waited for.
     pub from: u32,
@@ -68,9 +68,9 @@ pub struct WaitSpan {
 /// A request for tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it was sent, in ns.
+    /// The time at which it was sent, in ns.
     pub asked: u64,
-    /// When its answer came.
+    /// The time at which its answer came.
     pub answered: u64,
     /// The rank asked.
     pub victim: u32,
@@ -103,7 +103,7 @@ pub(crate) enum Change {
     Leave,
 }
 
-/// What one rank did.
+/// The track of one rank.
 #[derive(Clone, Debug, Default)]
 pub struct RankTracks {
     /// Tasks of each worker, in the order in which they were taken up.
@@ -123,11 +123,11 @@ pub struct RankTracks {
     /// Bytes of data that came for tasks.
     pub fetched: u64,
     pub(crate) scopes: Vec<ScopeSpan>,
-    /// By scope, in the order of [`Self::scopes`].
+    /// The changes of each scope, in the order of [`Self::scopes`].
     pub(crate) changes: Vec<Vec<(u64, Change)>>,
 }
 
-/// What all ranks did.
+/// The tracks of all ranks.
 #[derive(Clone, Debug, Default)]
 pub struct Tracks {
     /// Names of the phases.
@@ -138,7 +138,7 @@ pub struct Tracks {
     pub ranks: Vec<RankTracks>,
 }
 
-/// What a kind of span is.
+/// The kinds of spans.
 #[derive(Clone, Copy)]
 enum Kind {
     Step,

@@ -66,7 +66,7 @@ fn most<'a>(of: impl Iterator<Item = (&'a u32, &'a f64)>) -> Option<u32> {
     most.map(|(&rank, _)| rank)
 }
 
-/// Which of the tasks were stolen, by rank, worker and task.
+/// The tasks that were stolen, by rank, worker and task.
 ///
 /// Traces tell how many tasks came and when, not which. Taken for stolen are tasks that ranks fork
 /// for patches of others, from when tasks had come on, no more than had come; and what has the same
@@ -169,7 +169,7 @@ pub fn patches(tracks: &Tracks, owners: &[u32], triangles: &[u32]) -> Vec<PatchW
     all
 }
 
-/// What one rank asked of another.
+/// The requests that one rank made of another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stolen {
     /// Requests that brought tasks.
@@ -210,7 +210,7 @@ pub fn steals(tracks: &Tracks) -> BTreeMap<(u32, u32), Stolen> {
 pub struct Histogram {
     /// Tasks in each bin.
     pub counts: Vec<u64>,
-    /// Their sizes, added up, in each bin.
+    /// The sums of their sizes in each bin.
     pub sums: Vec<u64>,
 }
 

@@ -119,7 +119,7 @@ fn events_without_room_are_told() {
     made::directory(root.path(), &timelines, "0");
     let text = text(&root);
     assert!(text.contains("12 events found no room"), "{text}");
-    // Its only step has a gap: what is made of it is marked, and there is nothing to advise but
+    // Its only step has a gap. The numbers from it are marked, and the only advice is to record
     // less.
     for words in [
         "no step is whole on all ranks",
@@ -127,7 +127,7 @@ fn events_without_room_are_told() {
         "without waits (incomplete trace)",
         "no wait is useful (incomplete trace))",
         "Idle (incomplete trace): ",
-        "By a trace that is incomplete: Of all",
+        "By a trace that is incomplete: Ranks spend",
         "In the traced steps (incomplete trace) the most",
     ] {
         assert!(text.contains(words), "no {words:?} in\n{text}");
@@ -224,7 +224,7 @@ fn idle_time_is_one_number() {
 }
 
 #[test]
-fn what_is_no_run_is_refused_with_what_to_do() {
+fn directories_that_are_no_run_are_refused_with_advice() {
     let root = tempfile::tempdir().unwrap();
     assert!(error(&root).contains("weft run --out"));
     fs::write(root.path().join("study.json"), "{}").unwrap();
@@ -271,7 +271,7 @@ fn traces_of_other_versions_and_damaged_ones_are_refused() {
     let other = String::from_utf8_lossy(&whole[..13]).replace('2', "9");
     let damaged: Vec<(Vec<u8>, &str)> = vec![
         ([other.as_bytes(), &whole[13..]].concat(), "weft-trace 2"),
-        (whole[..whole.len() / 2].to_vec(), "end too early"),
+        (whole[..whole.len() / 2].to_vec(), "ended too early"),
         (Vec::new(), "weft-trace 2"),
         (
             fs::read(root.path().join("trace/rank-00000.bin")).unwrap(),

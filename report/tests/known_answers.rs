@@ -153,7 +153,7 @@ fn patches_made_ready_early_are_counted_with_tasks() {
 /// Most of the loop lies between steps: that is said first, of what it consists, and shares add up,
 /// in text and on the page.
 #[test]
-fn what_lies_between_steps_is_named_and_explained() {
+fn time_between_steps_is_named_and_explained() {
     let (mut run, _) = digest(&two_ranks());
     let between = |name: &str, s: f64| Phase::of(name, &[s, s]);
     run.record.loop_s = Some(20.0);
@@ -168,7 +168,7 @@ fn what_lies_between_steps_is_named_and_explained() {
     for words in [
         "92 % of the loop",
         "pictures 60 % and frames 20 %",
-        "Of steps alone it is `collide`",
+        "In the steps alone it is `collide`",
     ] {
         assert!(
             findings.phase.why.contains(words),
@@ -235,7 +235,7 @@ fn charts_of_steps_have_every_phase_that_is_known() {
 }
 
 #[test]
-fn who_stole_from_whom_and_whose_tests_they_were() {
+fn steals_are_counted_by_thief_victim_and_owner_of_the_tests() {
     let tracks = Tracks::of(&two_ranks(), 1);
     let steals = steals(&tracks);
     assert_eq!(steals.keys().collect::<Vec<_>>(), [&(1, 0)]);
@@ -265,7 +265,7 @@ fn who_stole_from_whom_and_whose_tests_they_were() {
 /// Rank 1 begins with tests of rank 0's patches, where a plan has put them; one more comes later,
 /// in two pieces; and in the next step none.
 #[test]
-fn what_was_placed_is_told_from_what_was_stolen() {
+fn tests_placed_by_a_plan_are_distinguished_from_stolen_ones() {
     let mut timelines: Vec<Timeline> = (0..2).map(empty).collect();
     let of_1 = |t: u64, steals: bool| {
         let mut events = vec![(t, What::ScopeBegin), (t, What::JoinBegin)];
@@ -436,10 +436,7 @@ fn patches_are_named_only_where_something_is_wrong_with_them() {
         "{waits:?}"
     );
     assert!(
-        waits
-            .patch
-            .why
-            .ends_with("What ranks wait for is not that."),
+        waits.patch.why.ends_with("Ranks do not wait for that."),
         "{waits:?}"
     );
     let fine = steps(1_000, 0);
@@ -505,15 +502,12 @@ fn patches_are_named_where_ranks_wait_for_their_tests_more_than_for_anything_els
         ("collide", "none")
     );
     assert!(
-        other
-            .patch
-            .why
-            .ends_with("What ranks wait for is not that."),
+        other.patch.why.ends_with("Ranks do not wait for that."),
         "{other:?}"
     );
 }
 
-/// A rank that owns all tests and one that owns 70 % of them are told apart by what they have.
+/// A rank that owns all tests and one that owns 70 % of them get different findings.
 #[test]
 fn large_shares_are_told_as_such() {
     let of = |ranks: u32, tests: [u32; 2]| {
@@ -538,7 +532,7 @@ fn large_shares_are_told_as_such() {
     assert_eq!(one.answer, "none");
     assert!(
         one.why
-            .starts_with("One rank owns all patches. The most tests are of patch 0 74 %"),
+            .starts_with("One rank owns all patches. Most tests belong to patch 0 74 %"),
         "{one:?}"
     );
     let uneven = of(2, [30, 70]);
@@ -555,9 +549,9 @@ fn large_shares_are_told_as_such() {
     );
 }
 
-/// What nobody knows is not marked as fine.
+/// A quantity that is not known is not marked as fine.
 #[test]
-fn what_is_not_known_is_neither_fine_nor_at_fault() {
+fn unknown_findings_are_neither_fine_nor_at_fault() {
     let (mut run, _) = digest(&two_ranks());
     run.timelines.clear();
     let findings = Findings::of(&run, &Digest::of(&run));
@@ -650,7 +644,10 @@ fn a_study_of_ranks_goes_beyond_those_of_the_run() {
         );
         // Policies share tests, of which this phase has none.
         let next = said(&findings);
-        assert!(next.contains("another one will not mend `solve`"), "{next}");
+        assert!(
+            next.contains("another one will not make `solve` faster"),
+            "{next}"
+        );
     }
 }
 
@@ -686,7 +683,7 @@ fn rank() -> impl Strategy<Value = Vec<RandomStep>> {
 proptest! {
     /// Whatever happens, every moment of a step is charged once.
     #[test]
-    fn parts_add_up(ranks in prop::collection::vec(rank(), 1..4)) {
+    fn parts_of_a_steps_time_add_up_to_the_whole(ranks in prop::collection::vec(rank(), 1..4)) {
         let mut timelines = Vec::new();
         let mut lengths = Vec::new();
         for (number, steps) in (0..).zip(ranks) {
@@ -747,7 +744,7 @@ fn moment() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..200_u64, 1 => 0..=1_u64 << 60]
 }
 
-/// Also what frames a scope, and workers that are not there.
+/// Any event, also those that frame a scope, and those of workers that are not there.
 fn any_what() -> impl Strategy<Value = What> {
     prop_oneof![
         4 => what(),

@@ -1,5 +1,5 @@
-//! What it costs to be listened to: a scope of small tasks that nobody hears, that a ring keeps,
-//! and that `tracing` subscribers hear.
+//! The cost of being listened to: a scope of small tasks that nobody hears, that a ring keeps, and
+//! that `tracing` subscribers hear.
 //!
 //! Sample runs:
 //!   cargo bench -p weft-runtime --bench listening
@@ -12,9 +12,9 @@
 //! median, estimated from quartiles. `silent` comes twice: the ratio of the second shows what the
 //! measurement is good for.
 //!
-//! The first line of times is from before there was any subscriber in the process. What an event
-//! takes that nobody wants, and the question of whether anybody listens, which a scope asks once,
-//! is measured by itself, as a round cannot show it.
+//! The first line of times is from before there was any subscriber in the process. Two costs are
+//! too small for a round and are measured alone: an event that nobody wants, and the question of
+//! whether anybody listens, which a scope asks once.
 //!
 //! Without the feature `tracing`, by the second command, there are no subscribers. Its first line
 //! is to be compared with that of the first command.

@@ -1,4 +1,4 @@
-//! What a task costs, against those who do less: rayon's spawn, and a bare channel between two
+//! The cost of a task, beside two simpler mechanisms: rayon's spawn, and a bare channel between two
 //! threads.
 //!
 //! Sample run:
@@ -84,12 +84,13 @@ fn run(comm: &mut dyn Comm, tasks: u32, turns: u32) -> ScopeReport {
     report
 }
 
-/// What a steal takes.
+/// The cost of a steal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Steal {
-    /// From the request's being sent to the answer's being read.
+    /// The time from the request's being sent to the answer's being read.
     round_trip: Duration,
-    /// With all that follows: the task is run, its result sent home, the next request made.
+    /// The time of the whole steal: the task is run, its result sent home, and the next request
+    /// made.
     in_all: Duration,
     /// Bytes of all messages.
     bytes: u64,

@@ -1,4 +1,4 @@
-//! What the runtime takes of the Unbalanced Tree Search benchmark, against the plain program.
+//! The time of the Unbalanced Tree Search benchmark on the runtime, beside the plain program.
 //!
 //! Sample run:
 //!   cargo bench -p weft-runtime --bench uts

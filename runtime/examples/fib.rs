@@ -50,7 +50,7 @@ impl Fib {
     }
 }
 
-/// What comes of a task whose own tasks may fail.
+/// The result of a task whose own tasks may fail.
 type Answer = Result<u64, TaskError>;
 
 impl Task<()> for Fib {

@@ -1,9 +1,9 @@
 //! Writes what happens on ranks in virtual time as lines of JSON.
 //!
-//! Ranks share a task that counts down. What they do comes from the crate `tracing`: [`JsonLines`]
-//! is a layer that writes a line for each event, and one for each span when it closes. Times are
-//! the fields `at_ns` and `end_ns`, here in virtual time. To hear a program of your own, take the
-//! layer into the registry of that program:
+//! Ranks share a task that counts down. The events of tasks come from the crate `tracing`:
+//! [`JsonLines`] is a layer that writes a line for each event, and one for each span when it
+//! closes. Times are the fields `at_ns` and `end_ns`, here in virtual time. To hear a program of
+//! your own, take the layer into the registry of that program:
 //!
 //! ```ignore
 //! use tracing_subscriber::filter::Targets;

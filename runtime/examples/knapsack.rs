@@ -1,8 +1,8 @@
 //! Packs the most valuable knapsack: branch and bound, and a search that is called off.
 //!
-//! What a task knows helps others: a branch that cannot become better than the best packing known
-//! is not followed. Tasks keep that bound in their rank's environment, which they share and only
-//! read but for an atomic number; they carry it along when they are stolen; and they emit what
+//! The knowledge of one task helps others: a branch that cannot become better than the best packing
+//! known is not followed. Tasks keep that bound in their rank's environment, which they share and
+//! only read but for an atomic number; they carry it along when they are stolen; and they emit what
 //! improves it, so that the first rank knows as well. That is late news for some, which costs them
 //! time but changes no answer. Near the root, branches are tasks of their own; further down a task
 //! has a stack of them.

@@ -27,7 +27,7 @@ use weft_runtime::{Context, Registry, ScopeError, ScopeOptions, Split, Step, Tas
 
 /// A point that is not gone after this many steps is inside.
 const STEPS: u32 = 1000;
-/// What the picture shows: a corner, and its width and height.
+/// The view of the picture: a corner, and its width and height.
 const VIEW: [f64; 4] = [-2.25, -1.25, 3.0, 2.5];
 /// Most points in a row or a column.
 const LARGEST: u32 = 16384;
@@ -50,7 +50,7 @@ struct Row {
     inside: u64,
 }
 
-/// After how many steps a point is gone, at most [`STEPS`].
+/// The number of steps after which a point is gone, at most [`STEPS`].
 fn steps(x: f64, y: f64) -> u32 {
     let (mut a, mut b) = (0.0, 0.0);
     for step in 0..STEPS {

@@ -34,7 +34,7 @@ impl From<Vec<u8>> for Bytes {
 }
 
 impl Serialize for Bytes {
-    /// As one run of bytes, not one by one.
+    /// Writes the numbers as one run of bytes, not one by one.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(&self.0)
     }
@@ -71,9 +71,9 @@ impl<'de> Deserialize<'de> for Bytes {
 pub struct BlockName {
     /// The rank that publishes it.
     pub home: Rank,
-    /// Which of that rank's blocks.
+    /// The number of the block among those of that rank.
     pub id: u64,
-    /// Which state of the block: a newer version replaces the older one.
+    /// The version of the block: a newer version replaces the older one.
     pub version: u32,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for BlockName {
     }
 }
 
-/// Why a block cannot be had, or not be published.
+/// The reason why a block cannot be had, or not be published.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockError {
     /// Its rank has published nothing under this id, and cannot before the task has ended.
@@ -94,7 +94,7 @@ pub enum BlockError {
         name.home.0
     )]
     Unpublished {
-        /// What was asked for.
+        /// The block that was asked for.
         name: BlockName,
     },
     /// A newer version has replaced it.
@@ -104,7 +104,7 @@ pub enum BlockError {
         name.home.0
     )]
     Stale {
-        /// What was asked for.
+        /// The block that was asked for.
         name: BlockName,
         /// The version that is published.
         current: u32,
@@ -117,17 +117,17 @@ pub enum BlockError {
         name.home.0
     )]
     Early {
-        /// What was asked for.
+        /// The block that was asked for.
         name: BlockName,
         /// The version that is published.
         current: u32,
     },
-    /// There is no such rank.
+    /// The rank that was named does not exist.
     #[error(
         "{name} names a rank that does not exist, there are {ranks}; use the name that publishing returned"
     )]
     Nowhere {
-        /// What was asked for.
+        /// The block that was asked for.
         name: BlockName,
         /// How many ranks there are.
         ranks: u32,
@@ -139,7 +139,7 @@ pub enum BlockError {
         name.home.0
     )]
     Republished {
-        /// What was to be published.
+        /// The block that was to be published.
         name: BlockName,
         /// The version that is published.
         current: u32,
@@ -150,7 +150,7 @@ pub enum BlockError {
         Size(*bytes), Size(*limit)
     )]
     TooLong {
-        /// What was to be published.
+        /// The block that was to be published.
         name: BlockName,
         /// Its length in bytes.
         bytes: u64,

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::block::{BlockName, Bytes};
+use crate::bound::{Bound, BoundValue, Bounds};
 use crate::comm::Rank;
 use crate::group::Group;
 use crate::payload::TaskResult;
@@ -99,6 +100,8 @@ pub(crate) struct WorkerContext<E: ?Sized> {
     pub(crate) budget: u32,
     /// Whether the rank would like running tasks to give something away.
     pub(crate) split_wanted: Arc<AtomicBool>,
+    /// The shared bounds as this rank knows them.
+    pub(crate) bounds: Arc<Bounds>,
     /// The kind of the task that runs, by its number in the registry.
     pub(crate) kind: u16,
     /// Units that the task has charged since a worker took it up.
@@ -106,11 +109,13 @@ pub(crate) struct WorkerContext<E: ?Sized> {
     pub(crate) output: SliceOutput<E>,
 }
 
-/// What a task has left for its rank to pick up.
+/// The output of a slice of a task, which its rank picks up.
 pub(crate) struct SliceOutput<E: ?Sized> {
     pub(crate) results: Vec<Found>,
     pub(crate) forked: Vec<Forked<E>>,
     pub(crate) posted: Vec<(Rank, Vec<u8>)>,
+    /// A bit for each bound that it has improved.
+    pub(crate) improved: u64,
     /// Units charged since the rank picked up the last output.
     pub(crate) charged: u64,
 }
@@ -121,6 +126,7 @@ impl<E: ?Sized> Default for SliceOutput<E> {
             results: Vec::new(),
             forked: Vec::new(),
             posted: Vec::new(),
+            improved: 0,
             charged: 0,
         }
     }
@@ -129,7 +135,10 @@ impl<E: ?Sized> Default for SliceOutput<E> {
 impl<E: ?Sized> SliceOutput<E> {
     /// Whether there is nothing to pick up but units charged.
     pub(crate) fn is_empty(&self) -> bool {
-        self.results.is_empty() && self.forked.is_empty() && self.posted.is_empty()
+        self.results.is_empty()
+            && self.forked.is_empty()
+            && self.posted.is_empty()
+            && self.improved == 0
     }
 }
 
@@ -145,12 +154,14 @@ impl<E: ?Sized> WorkerContext<E> {
         number: usize,
         budget: u32,
         split_wanted: Arc<AtomicBool>,
+        bounds: Arc<Bounds>,
     ) -> Self {
         Self {
             rank,
             number,
             budget,
             split_wanted,
+            bounds,
             kind: 0,
             charged_in_all: 0,
             output: SliceOutput::default(),
@@ -171,6 +182,38 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// The scope ends with an error if there is no such rank.
     pub fn post(&mut self, to: Rank, bytes: Vec<u8>) {
         self.worker.output.posted.push((to, bytes));
+    }
+
+    /// Tells all ranks a value of a bound; returns whether it is better than what this rank knew.
+    ///
+    /// Tasks of this rank know it at once; others know it as soon as their ranks have heard of it,
+    /// between two slices. This is news, which may come late, and no result: what nobody may miss
+    /// is [emitted](Self::emit).
+    ///
+    /// # Panics
+    /// If the bound is not [registered](crate::Registry::with_bound); its home gets an error.
+    pub fn improve<V: BoundValue>(&mut self, bound: Bound<V>, value: V) -> bool {
+        let place = self.place_of(bound);
+        let better = self.worker.bounds.merge(place, bound.code(value));
+        self.worker.output.improved |= u64::from(better) << place;
+        better
+    }
+
+    /// The best value of a bound that this rank knows; `None` if it knows none. One relaxed load,
+    /// and the search for the bound among those that are registered.
+    ///
+    /// # Panics
+    /// If the bound is not [registered](crate::Registry::with_bound); its home gets an error.
+    #[must_use]
+    pub fn best<V: BoundValue>(&self, bound: Bound<V>) -> Option<V> {
+        bound.value(self.worker.bounds.get(self.place_of(bound)))
+    }
+
+    fn place_of<V: BoundValue>(&self, bound: Bound<V>) -> u16 {
+        let place = self.worker.bounds.place(bound.key());
+        place.unwrap_or_else(|| {
+            panic!("the bound {bound:?} is not registered; add `.with_bound(…)` to the registry")
+        })
     }
 
     /// Puts a child into this task's own group, wherever it runs; results go to the same home.

@@ -14,7 +14,7 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// What asking mostly takes on this machine, measured once.
+/// The usual cost of asking for the time on this machine, measured once.
 fn asking() -> Duration {
     static ASKING: OnceLock<Duration> = OnceLock::new();
     *ASKING.get_or_init(|| {
@@ -38,7 +38,7 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// One that runs from now on.
+    /// A stopwatch that runs from now on.
     pub(crate) fn start() -> Self {
         Self::from(asking(), thread_time())
     }

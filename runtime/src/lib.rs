@@ -98,12 +98,14 @@
 //! * [`policy`]: how ranks share work, as values; [`POLICIES`] has names for them.
 //! * [`comm`]: ranks and messages; [`comm::virtual_time`]: networks, faults, determinism.
 //! * [`trace`]: what happened when, for subscribers of `tracing`, for people and for Perfetto.
-//! * [`scheduler`]: the decisions, a pure state machine which every driver runs. How ranks agree is
-//!   written up in the crate's `PROTOCOL.md`.
+//! * [`Bound`]: values that tasks share while they run, for branch and bound.
+//! * `PROTOCOL.md`, in the crate: how ranks agree. The decisions are those of a pure state machine,
+//!   `scheduler`, which every driver runs and no program sees.
 //! * `README.md`: a guide from a first fork to a branch-and-bound search.
 //! * `examples/`: the shortest useful programs.
 
 mod block;
+mod bound;
 pub mod comm;
 mod context;
 mod cpu_time;
@@ -112,7 +114,7 @@ mod panics;
 mod payload;
 pub mod policy;
 mod registry;
-pub mod scheduler;
+mod scheduler;
 #[cfg(all(test, shuttle))]
 mod schedules;
 mod scope;
@@ -124,12 +126,14 @@ pub mod wire;
 mod worker;
 
 pub use block::{BlockError, BlockName, Bytes};
+pub use bound::{Bound, BoundValue};
 pub use context::Context;
 pub use cpu_time::thread_time;
 pub use group::Group;
 pub use panics::panic_is_caught;
 pub use policy::{Interval, POLICIES, Policy, ScopeOptions, Split, Victims};
 pub use registry::Registry;
+pub use scheduler::messages_to_end;
 pub use scope::{Scope, ScopeError, ScopeReport, scope, scope_on};
 pub use task::{Failure, Step, Task, TaskError};
 pub use thread_provider::{ScopedThreads, ThreadProvider, WorkerThread};

@@ -28,6 +28,7 @@ pub(crate) struct Payload<E: ?Sized> {
     pub(crate) body: Box<dyn Erased<E>>,
     /// Units that it has charged since a worker took it up.
     pub(crate) charged: u64,
+    priority: i64,
     /// The blocks that it said it needs; most tasks need none.
     needs: Option<Box<Needs>>,
 }
@@ -44,20 +45,30 @@ pub(crate) type Running<E> = (Membership, Payload<E>);
 impl<E: ?Sized> Payload<E> {
     /// A task as it comes to the pool of a rank.
     pub(crate) fn new(kind: u16, body: Box<dyn Erased<E>>, rank: Rank) -> Self {
-        let needs = guarded(|| body.needs());
+        let mut says = "its priority";
+        let said = guarded(|| {
+            let priority = body.priority();
+            says = "what it needs";
+            (priority, body.needs())
+        });
         let mut payload = Self {
             kind,
             body,
             charged: 0,
+            priority: 0,
             needs: None,
         };
+        let needs = said.map(|(priority, names)| {
+            payload.priority = priority;
+            names
+        });
         match needs {
             Ok(names) if names.is_empty() => {}
             Ok(names) => {
                 let blocks = Vec::new();
                 payload.needs = Some(Box::new(Needs { names, blocks }));
             }
-            Err(what) => payload.fail(rank, format!("while saying what it needs: {what}")),
+            Err(what) => payload.fail(rank, format!("while saying {says}: {what}")),
         }
         payload
     }
@@ -120,6 +131,10 @@ impl<E: ?Sized> Work<TaskResult> for Payload<E> {
         self.needs.as_ref().map_or(&[], |needs| &needs.names)
     }
 
+    fn priority(&self) -> i64 {
+        self.priority
+    }
+
     fn refused(&self, rank: Rank, why: BlockError) -> TaskResult {
         TaskResult {
             kind: self.kind,
@@ -165,6 +180,10 @@ impl<E: ?Sized> Erased<E> for Broken {
 
     fn needs(&self) -> Vec<BlockName> {
         Vec::new()
+    }
+
+    fn priority(&self) -> i64 {
+        0
     }
 
     fn detail(&self) -> Detail {

@@ -1,14 +1,17 @@
-//! The kinds of task that a scope knows, by number.
+//! The kinds of task that a scope knows, by number, and its shared bounds.
 
 use std::any::TypeId;
 use std::fmt;
 
+use crate::bound::{Bound, BoundValue, Key};
 use crate::task::{Erased, Task, Value};
 use crate::wire;
 
-/// The kinds of task that a scope knows, the same and in the same order on every rank.
+/// The kinds of task that a scope knows, and its shared bounds, the same and in the same order on
+/// every rank.
 pub struct Registry<E: ?Sized> {
     kinds: Vec<Kind<E>>,
+    bounds: Vec<Key>,
 }
 
 /// Makes bytes into a task; the error is a sentence.
@@ -25,7 +28,10 @@ pub(crate) struct Kind<E: ?Sized> {
 
 impl<E: ?Sized> Default for Registry<E> {
     fn default() -> Self {
-        Self { kinds: Vec::new() }
+        Self {
+            kinds: Vec::new(),
+            bounds: Vec::new(),
+        }
     }
 }
 
@@ -61,6 +67,37 @@ impl<E: ?Sized> Registry<E> {
             decode_output: |bytes| Ok(Box::new(wire::decode::<T::Output>(bytes)?)),
         });
         self
+    }
+
+    /// Adds a bound, which tasks may then [improve](crate::Context::improve). A scope refuses a
+    /// registry in which two bounds have one name
+    /// ([`ScopeError::SameBound`](crate::ScopeError::SameBound)), or that has more than 64.
+    #[must_use]
+    pub fn with_bound<V: BoundValue>(mut self, bound: Bound<V>) -> Self {
+        self.bounds.push(bound.key());
+        self
+    }
+
+    /// The bounds, in order.
+    pub(crate) fn bounds(&self) -> &[Key] {
+        &self.bounds
+    }
+
+    /// The contents of the registry, for people and for the comparison of ranks.
+    pub(crate) fn contents(&self) -> String {
+        let kinds = self.names().map(str::to_owned);
+        let bounds = self.bounds.iter().map(|key| format!("the bound {key}"));
+        kinds.chain(bounds).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A name that two bounds have, if any do.
+    pub(crate) fn ambiguous_bound(&self) -> Option<&'static str> {
+        let mut bounds = self.bounds.iter().enumerate();
+        let twice = bounds.find(|&(at, key)| {
+            let before = self.bounds[..at].iter();
+            before.into_iter().any(|other| other.name == key.name)
+        });
+        twice.map(|(_, key)| key.name)
     }
 
     /// Names of the kinds, in order.

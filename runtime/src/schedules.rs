@@ -26,8 +26,8 @@ use shuttle::{Config, Runner};
 use crate::comm::{Comm, CommError, Message, Rank, Tag};
 use crate::sync::{self, Receiver, Sender, unbounded};
 use crate::{
-    Context, Failure, Interval, Policy, Registry, Scope, ScopeError, ScopeOptions, ScopeReport,
-    Split, Step, Task, TaskError, scope,
+    Bound, Context, Failure, Interval, Policy, Registry, Scope, ScopeError, ScopeOptions,
+    ScopeReport, Split, Step, Task, TaskError, scope,
 };
 
 // ---- ranks
@@ -138,7 +138,7 @@ impl Comm for Net {
 
 // ---- tasks
 
-/// What tasks of all ranks count.
+/// Counters that the tasks of all ranks share.
 #[derive(Debug, Default)]
 struct Tally {
     /// Slices under way.
@@ -365,6 +365,31 @@ impl Task<Tally> for Patience {
     }
 }
 
+const LEAST: Bound<u32> = Bound::least("least");
+
+/// Improves a bound with each of its values, and emits those that are better than what was known.
+#[derive(Serialize, Deserialize)]
+struct Improve(Vec<u32>);
+
+impl Task<Tally> for Improve {
+    const NAME: &'static str = "improve";
+    type Output = u32;
+
+    fn run(&mut self, _env: &Tally, cx: &mut Context<'_, Tally, u32>) -> Step<u32> {
+        let Some(value) = self.0.pop() else {
+            return Step::Done(u32::MAX);
+        };
+        if cx.improve(LEAST, value) {
+            cx.emit(value);
+        }
+        if cx.best(LEAST).is_none_or(|best| best > value) {
+            resume_unwind(Box::new("a rank forgets a bound"));
+        }
+        cx.charge(1);
+        Step::More
+    }
+}
+
 fn registry() -> Registry<Tally> {
     Registry::new()
         .with::<Count>()
@@ -373,6 +398,8 @@ fn registry() -> Registry<Tally> {
         .with::<Lead>()
         .with::<Forever>()
         .with::<Patience>()
+        .with::<Improve>()
+        .with_bound(LEAST)
 }
 
 // ---- schedules
@@ -475,6 +502,26 @@ fn every_result_comes_once() {
             let (results, report) = outcome.unwrap();
             assert_eq!(sorted(results), Vec::from_iter(0..11));
             assert_eq!(report.tasks, 3 + report.hyperforks + report.splits);
+        }
+    });
+}
+
+#[test]
+fn the_best_value_is_known_where_it_was_found_and_comes_home() {
+    in_many_schedules(500, || {
+        // On two ranks with two workers each, of which one improves what the other has just read.
+        let body = |s: &mut Scope<'_, Tally>| {
+            let values = [vec![9, 7, 12], vec![8, 5, 6], vec![10, 5, 11], vec![6, 13]];
+            let found = collect(s, values.map(Improve).into())?;
+            Ok((found, s.best(LEAST)?))
+        };
+        for outcome in run(2, 2, body) {
+            let ((found, best), report) = outcome.unwrap();
+            let best = best.unwrap_or(u32::MAX);
+            assert!(best >= 5 && (report.tasks < 4 || best == 5));
+            if let Some(least) = sorted(found).first() {
+                assert_eq!(*least, 5);
+            }
         }
     });
 }

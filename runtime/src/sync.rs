@@ -1,5 +1,4 @@
-//! What a rank's main thread and its workers share: channels, flags, a counter, and the threads
-//! themselves.
+//! Channels, flags, a counter and threads, as a rank's main thread and its workers share them.
 //!
 //! They are crossbeam's and std's. In tests built with `--cfg shuttle` they are shuttle's, which
 //! runs the same code in one schedule after another of its own choice; see `schedules.rs`.
@@ -28,7 +27,7 @@ mod kind {
     /// the other side as much as a task.
     const YIELDS: u32 = 1000;
 
-    /// What comes next, if it comes soon without sleeping.
+    /// Receives the next value, if it comes soon, without sleeping.
     pub(crate) fn recv_soon<T>(receiver: &Receiver<T>) -> Result<T, RecvError> {
         for look in 0..SPINS + YIELDS {
             match receiver.try_recv() {

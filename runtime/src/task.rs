@@ -17,7 +17,7 @@ use crate::policy::Split;
 use crate::trace::Detail;
 use crate::wire;
 
-/// What a task did in a slice.
+/// The outcome of one slice of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<O> {
     /// It has finished; this is its last result.
@@ -44,14 +44,21 @@ pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
         None
     }
 
+    /// Where it stands in the pool of its rank: tasks of higher priority run first, and of equal
+    /// ones the newest does. It is asked when the task enters a pool. A thief gets tasks of all
+    /// priorities.
+    fn priority(&self) -> i64 {
+        0
+    }
+
     /// Published blocks that must be here before it runs; it is blocked while others run. See
     /// [`Context::block`].
     fn needs(&self) -> Vec<BlockName> {
         Vec::new()
     }
 
-    /// What a trace tells of it beside its name, when a worker takes it up. Only asked while one is
-    /// recorded.
+    /// The task's details for a trace, beside its name, when a worker takes it up. Only asked while
+    /// a trace is recorded.
     fn detail(&self) -> Detail {
         Detail::default()
     }
@@ -65,6 +72,7 @@ pub(crate) trait Erased<E: ?Sized>: Send {
     /// Its bytes, on that rank, if there are at most this many.
     fn encode(&self, rank: Rank, longest: usize) -> Result<Vec<u8>, TaskError>;
     fn needs(&self) -> Vec<BlockName>;
+    fn priority(&self) -> i64;
     fn detail(&self) -> Detail;
     fn type_of(&self) -> TypeId;
     fn name(&self) -> &'static str;
@@ -103,6 +111,10 @@ impl<E: ?Sized, T: Task<E>> Erased<E> for T {
         Task::needs(self)
     }
 
+    fn priority(&self) -> i64 {
+        Task::priority(self)
+    }
+
     fn detail(&self) -> Detail {
         Task::detail(self)
     }
@@ -124,11 +136,11 @@ pub struct TaskError {
     pub task: String,
     /// The rank on which it failed.
     pub rank: Rank,
-    /// Why.
+    /// The reason.
     pub cause: Failure,
 }
 
-/// Why a task failed.
+/// The reason why a task failed.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
     /// It panicked.

@@ -1,4 +1,4 @@
-//! Where the threads of a scope's workers come from.
+//! The source of the threads of a scope's workers.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::sync;
 pub struct WorkerThread<'w> {
     /// The name for the thread, such as `worker 1 of rank 0`.
     pub name: String,
-    /// What the thread does until the scope is over.
+    /// The function that the thread runs until the scope is over.
     pub run: Box<dyn FnOnce() + Send + 'w>,
 }
 

@@ -24,7 +24,7 @@ const USUAL: usize = 128;
 /// Longest value that is encoded and decoded, in bytes without the first one.
 pub const LIMIT: usize = 1 << 30;
 
-/// Why a value cannot be sent.
+/// The reason why a value cannot be sent.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum EncodeError {
     /// It cannot be serialised; a sentence says why.
@@ -68,7 +68,7 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, EncodeError> {
 ///
 /// # Errors
 /// The value cannot be serialised, or is longer.
-pub fn encode_within<T: Serialize>(value: &T, limit: usize) -> Result<Vec<u8>, EncodeError> {
+pub(crate) fn encode_within<T: Serialize>(value: &T, limit: usize) -> Result<Vec<u8>, EncodeError> {
     let mut bounded = Bounded {
         bytes: Vec::with_capacity(USUAL),
         written: 0,
@@ -203,7 +203,7 @@ mod tests {
             id: 2,
             version: 3,
         };
-        let golden: [(Message, &str); 18] = [
+        let golden: [(Message, &str); 19] = [
             (Message::StealRequest(None), "06 .5"),
             (
                 Message::StealRequest(Some(rooted)),
@@ -250,6 +250,14 @@ mod tests {
             (
                 Message::Posted(vec![vec![7, 8], vec![]]),
                 "06 0d .3 02 .7 02 .7 07 08 .8",
+            ),
+            (
+                Message::Improved {
+                    bound: 3,
+                    code: 8,
+                    root: Rank(5),
+                },
+                "06 0e .3 03 .1 08 .7 05 .3",
             ),
             (
                 Message::Block(BlockMessage::Fetch {
@@ -322,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_what_is_read_to_the_last_byte() {
+    fn a_value_that_was_sent_is_read_back_to_the_last_byte() {
         const LIMIT: usize = 1000;
         // A length of eight bytes stands before each.
         let bytes = |length: usize| Bytes::from(vec![7; length - 8]);

@@ -12,6 +12,7 @@ use std::panic;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::bound::Bounds;
 use crate::comm::Rank;
 use crate::comm::threads::panic_message;
 use crate::context::{GroupCalls, SliceOutput, Stopped, WorkerContext};
@@ -22,9 +23,9 @@ use crate::scheduler::{Ancestry, GroupId, Membership};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, recv_soon};
 use crate::task::{Failure, TaskError};
 
-/// What a worker that is a thread tells its rank.
+/// A message from a worker that is a thread to its rank.
 pub(crate) enum WorkerReport<E: ?Sized> {
-    /// What a slice left.
+    /// The output of a slice.
     Slice(usize, SliceReport<E>),
     /// Its task waits in a join of this group.
     Waits(usize, Arc<Ancestry>),
@@ -32,15 +33,15 @@ pub(crate) enum WorkerReport<E: ?Sized> {
     Cancel(Arc<Ancestry>),
 }
 
-/// What a rank tells a worker.
+/// A message from a rank to a worker.
 pub(crate) enum Order<E: ?Sized> {
     Run(Running<E>),
-    /// What the task's join waits for.
+    /// The result that the task's join waits for.
     Joined(Option<TaskResult>),
 }
 
-/// What a worker runs next, without being told. Its rank lays tasks out behind the last one, and
-/// takes them back from there.
+/// The tasks that a worker runs next without an order. Its rank lays tasks out behind the last one,
+/// and takes them back from there.
 pub(crate) type Ahead<E> = Arc<Mutex<VecDeque<Running<E>>>>;
 
 /// Takes the first task that is ahead.
@@ -55,7 +56,7 @@ pub(crate) fn lock<E: ?Sized>(
     ahead.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a slice left.
+/// The output of a slice.
 pub(crate) struct SliceReport<E: ?Sized> {
     pub(crate) membership: Membership,
     pub(crate) kind: u16,
@@ -148,6 +149,7 @@ pub(crate) struct Worker<'a, E: ?Sized> {
     pub(crate) ahead: Ahead<E>,
     pub(crate) reports: Sender<WorkerReport<E>>,
     pub(crate) split_wanted: Arc<AtomicBool>,
+    pub(crate) bounds: Arc<Bounds>,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) numbers: Numbers,
     /// Time spent waiting in joins.
@@ -155,7 +157,7 @@ pub(crate) struct Worker<'a, E: ?Sized> {
 }
 
 impl<E: ?Sized> Worker<'_, E> {
-    /// Until no more orders can come.
+    /// Works until no more orders can come.
     pub(crate) fn work(mut self) {
         while let Ok(order) = recv_soon(&self.orders) {
             if let Order::Run(running) = order
@@ -171,7 +173,8 @@ impl<E: ?Sized> Worker<'_, E> {
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn run(&mut self, mut running: Running<E>, goes_on: bool) -> bool {
         let wanted = Arc::clone(&self.split_wanted);
-        let mut context = WorkerContext::new(self.rank, self.index, self.budget, wanted);
+        let bounds = Arc::clone(&self.bounds);
+        let mut context = WorkerContext::new(self.rank, self.index, self.budget, wanted, bounds);
         // Slices that left nothing are summed up into the next that did.
         let mut busy = Duration::ZERO;
         loop {
@@ -260,7 +263,7 @@ impl<E: ?Sized> GroupCalls<E> for Worker<'_, E> {
                 // Not what is ahead: only tasks of the group may run here.
                 Ok(Order::Run(running)) => told = self.run(running, false),
                 Ok(Order::Joined(outcome)) => {
-                    // What tasks that it ran meanwhile waited is within this.
+                    // The waits of tasks that it ran meanwhile are within this time.
                     self.away = away + begin.elapsed();
                     return outcome;
                 }

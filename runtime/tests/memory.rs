@@ -1,8 +1,8 @@
-//! What thousands of virtual ranks take in memory, each in a scope.
+//! The memory that thousands of virtual ranks take, each in a scope.
 //!
 //! The lints forbid an allocator that counts, which would be unsafe code; so this asks the system
-//! for the most that the process ever held. What ranks take that only meet is mostly their stacks;
-//! what they take in a scope beyond that is the heap.
+//! for the most that the process ever held. The memory of ranks that only meet is mostly their
+//! stacks; the rest, in a scope, is the heap.
 
 #![cfg(target_os = "linux")]
 

@@ -1,4 +1,4 @@
-//! What came of a judged run: it is accepted, or refused for reasons.
+//! The outcome of a judged run: it is accepted, or refused for reasons.
 
 use std::fmt;
 
@@ -20,13 +20,13 @@ pub struct Outcome {
     pub outside: Vec<String>,
     /// Whether its steps were certified; `false` of records.
     pub certified: bool,
-    /// What the judge has found.
+    /// The verdict of the judge.
     pub verdict: Verdict,
     /// A state that could not be judged, if there was one.
     pub bad_state: Option<String>,
     /// The reason for which the run ended early, if it did.
     pub failure: Option<String>,
-    /// What the simulator says of the run, if there was one.
+    /// The simulator's own account of the run, if there was one.
     pub ran: Option<Ran>,
     /// The run without certification, if there was one.
     pub twin: Option<Twin>,
@@ -85,8 +85,7 @@ impl Outcome {
         }
         if verdict.grown > 0 {
             reasons.push(format!(
-                "the list of cloth that started through cloth has {} entries for nothing: it grew, or \
-                 began with what does not cross",
+                "the list of cloth that started through cloth has {} wrong entries: the list grew, or had cloth that did not cross",
                 verdict.grown
             ));
         }

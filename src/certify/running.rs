@@ -23,7 +23,7 @@ pub struct Certifying {
     pub once: bool,
 }
 
-/// What a run did, as the simulator says.
+/// The simulator's own account of a run.
 #[derive(Debug)]
 pub struct Ran {
     /// The hash of the last state, but for friction if the run ended early.
@@ -47,7 +47,7 @@ pub struct Ran {
 impl Ran {
     /// Whether certification has changed nothing.
     #[must_use]
-    pub fn is_as_it_was(&self) -> bool {
+    pub(crate) fn is_as_it_was(&self) -> bool {
         self.hits == 0 && self.cut == 0 && !self.began_through
     }
 }

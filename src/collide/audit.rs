@@ -108,12 +108,12 @@ impl Between {
     }
 
     /// Adds the parts of the first surface that take part.
-    pub fn mark_first(&self, part: &mut Part) {
+    pub(crate) fn mark_first(&self, part: &mut Part) {
         part.mark(&self.through_second, &self.through_first);
     }
 
     /// Adds the parts of the second surface that take part.
-    pub fn mark_second(&self, part: &mut Part) {
+    pub(crate) fn mark_second(&self, part: &mut Part) {
         part.mark(&self.through_first, &self.through_second);
     }
 }
@@ -129,12 +129,12 @@ pub struct Part {
 
 impl Part {
     /// Adds what takes part in the crossings of a surface with itself.
-    pub fn mark_own(&mut self, found: &[Crossing]) {
+    pub(crate) fn mark_own(&mut self, found: &[Crossing]) {
         self.mark(found, found);
     }
 
     /// Adds what is inside a body.
-    pub fn mark_inside(&mut self, inside: &Inside) {
+    pub(crate) fn mark_inside(&mut self, inside: &Inside) {
         self.vertices.extend(&inside.vertices);
         self.crossed.extend(&inside.faces);
     }
@@ -185,7 +185,7 @@ impl<'a> Skin<'a> {
 
     /// A copy of it with its vertices at `x` (m).
     #[must_use]
-    pub fn of_body_at(body: &'a BodySurface, x: &'a [DVec3]) -> Self {
+    pub(crate) fn of_body_at(body: &'a BodySurface, x: &'a [DVec3]) -> Self {
         let (surface, tree) = (Cow::Borrowed(&*body.surface), Cow::Borrowed(&*body.tree));
         Self::with(surface, tree, Cow::Borrowed(x))
     }
@@ -202,7 +202,7 @@ impl<'a> Skin<'a> {
         }
     }
 
-    /// Where its vertices are, in m.
+    /// The positions of its vertices, in m.
     #[must_use]
     pub fn positions(&self) -> &[DVec3] {
         &self.x
@@ -256,7 +256,7 @@ impl<'a> Skin<'a> {
 
     /// Pairs of an edge of one and a triangle of the other that cross.
     #[must_use]
-    pub fn crossings_with(&self, other: &Skin<'_>) -> Between {
+    pub(crate) fn crossings_with(&self, other: &Skin<'_>) -> Between {
         let mut between = Between::default();
         let mut stack = Vec::new();
         if !self.tree.is_empty() && !other.tree.is_empty() {

@@ -15,16 +15,16 @@ use crate::disjoint_sets::DisjointSets;
 pub struct ClothSurface {
     surface: Surface,
     rest: Vec<DVec3>,
-    /// For each vertex, the lowest vertex of the connected component of cloth that it belongs to.
+    /// The lowest vertex of the connected component of cloth that each vertex belongs to.
     component: Vec<u32>,
     patches: Vec<Bvh>,
     /// The vertices of the triangles of each patch, ascending.
     patch_vertices: Vec<Vec<u32>>,
-    /// For each triangle, the places of its corners there.
+    /// The places there of each triangle's corners.
     places: Vec<[u32; 3]>,
     /// The lists by which the trees are refitted, from volumes at those places.
     refits: Vec<Refit>,
-    /// For each vertex of a triangle, a patch and its place there.
+    /// A patch, and the place there, of each vertex of a triangle.
     slots: Vec<(u32, u32)>,
     culling: Option<Culling>,
 }
@@ -34,7 +34,7 @@ pub struct ClothSurface {
 pub(in crate::collide) struct Culling {
     pub(in crate::collide) charts: Charts,
     pub(in crate::collide) rest_adjacent: RestAdjacent,
-    /// For each patch, where the nodes of its tree lie.
+    /// The places of the nodes of each patch's tree.
     pub(in crate::collide) places: Vec<Places>,
     /// The work that the separation bounds of each tile take, in the order in which ranks share
     /// them.

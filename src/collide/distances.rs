@@ -100,8 +100,8 @@ impl Distances {
         }
     }
 
-    /// By how much (m) the volumes of a patch are inflated. Volumes of two patches, and of a patch
-    /// and a body, then overlap where contacts are.
+    /// The length in m by which the volumes of a patch are inflated. Volumes of two patches, and of
+    /// a patch and a body, then overlap where contacts are.
     #[must_use]
     pub(in crate::collide) fn patch_radius(&self, patch: u32) -> f64 {
         let half = match &self.cloth {
@@ -113,7 +113,7 @@ impl Distances {
 
     /// The distance in m within which a contact of any cloth with any is reported.
     #[must_use]
-    pub fn cloth_reach(&self) -> f64 {
+    pub(crate) fn cloth_reach(&self) -> f64 {
         let (_, largest) = self.of_cloth();
         self.reach(largest + largest)
     }
@@ -127,14 +127,14 @@ impl Distances {
 
     /// The least distance in m that any two cloths keep.
     #[must_use]
-    pub fn least_of_cloth(&self) -> f64 {
+    pub(crate) fn least_of_cloth(&self) -> f64 {
         let (least, _) = self.of_cloth();
         least + least
     }
 
     /// The least distance in m that any cloth keeps from a body; that between cloths without any.
     #[must_use]
-    pub fn least_from_bodies(&self) -> f64 {
+    pub(crate) fn least_from_bodies(&self) -> f64 {
         let (least, _) = self.of_cloth();
         let bodies = self.bodies.iter().copied();
         least + bodies.reduce(f64::min).unwrap_or(least)

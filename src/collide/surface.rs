@@ -11,7 +11,12 @@ pub struct Surface {
     edges: Vec<[u32; 2]>,
     triangle_edges: Vec<[u32; 3]>,
     faces: Vec<Face>,
+    /// The two faces at each edge, the second [`NO_FACE`] where the surface ends.
+    edge_faces: Vec<[u32; 2]>,
 }
+
+/// Stands for the face that is missing where a surface ends.
+pub(in crate::collide) const NO_FACE: u32 = u32::MAX;
 
 /// A triangle, and the features of it that it owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +76,8 @@ impl Surface {
         let mut edge_taken = vec![false; edges.len()];
         let mut faces = Vec::with_capacity(triangles.len());
         let mut triangle_edges = Vec::with_capacity(triangles.len());
-        for t in triangles {
+        let mut edge_faces = vec![[NO_FACE; 2]; edges.len()];
+        for (face, t) in (0..).zip(triangles) {
             let mut bits = 0;
             let mut sides = [0; 3];
             for k in 0..3 {
@@ -80,9 +86,11 @@ impl Surface {
                 }
                 let edge = edges.partition_point(|e| *e < side(t, k));
                 sides[k] = edge as u32;
-                if !std::mem::replace(&mut edge_taken[edge], true) {
+                let first = !std::mem::replace(&mut edge_taken[edge], true);
+                if first {
                     bits |= 8 << k;
                 }
+                edge_faces[edge][usize::from(!first)] = face;
             }
             faces.push(Face {
                 corners: *t,
@@ -95,6 +103,7 @@ impl Surface {
             edges,
             triangle_edges,
             faces,
+            edge_faces,
         }
     }
 
@@ -134,6 +143,32 @@ impl Surface {
     #[must_use]
     pub(in crate::collide) fn edges_of(&self, triangle: u32) -> [u32; 3] {
         self.triangle_edges[triangle as usize]
+    }
+
+    /// The faces at an edge; the second is [`NO_FACE`] where the surface ends.
+    #[must_use]
+    pub(in crate::collide) fn faces_at(&self, edge: u32) -> [u32; 2] {
+        self.edge_faces[edge as usize]
+    }
+
+    /// The face on the other side of an edge of a face, or [`NO_FACE`].
+    #[must_use]
+    pub(in crate::collide) fn beyond(&self, edge: u32, face: u32) -> u32 {
+        let [one, two] = self.faces_at(edge);
+        if one == face { two } else { one }
+    }
+
+    /// The corner of a face that is not an end of this edge of it.
+    #[must_use]
+    pub(in crate::collide) fn apex(&self, face: u32, edge: u32) -> u32 {
+        let corners = self.triangles[face as usize];
+        let edges = self.triangle_edges[face as usize];
+        // Edge k goes from corner k to the next one.
+        match edges.map(|e| e == edge) {
+            [true, ..] => corners[2],
+            [_, true, _] => corners[0],
+            _ => corners[1],
+        }
     }
 }
 

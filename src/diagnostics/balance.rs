@@ -41,7 +41,7 @@ impl Balance {
         }
     }
 
-    /// For the run's record.
+    /// The balance for the run's record.
     #[must_use]
     pub fn record(&self) -> BalanceRecord {
         let t = &self.total;

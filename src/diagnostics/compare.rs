@@ -14,12 +14,12 @@ use weft_io::{Show as _, read_text};
 
 use crate::output::{HistoryRow, HistoryWriter, OutputError, RunRecord, read_points};
 
-/// What two runs have in common and what not.
+/// The common points and the differences of two runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
-    /// What agrees, a sentence each.
+    /// The common points, a sentence each.
     pub agrees: Vec<String>,
-    /// What differs, a sentence each.
+    /// The differences, a sentence each.
     pub differs: Vec<String>,
     /// The largest distance between positions of a vertex in any frame that both have, in m; `None`
     /// without such frames.
@@ -64,7 +64,7 @@ struct History {
 fn read_history(run: &Path) -> Result<History, OutputError> {
     let path = run.join(HistoryWriter::FILE);
     let text = read_text(&path, u64::MAX).map_err(OutputError::read(&path))?;
-    // What differs is shown.
+    // The differences are shown.
     let cells = |line: &str| {
         let cells = line.split(',').map(|cell| cell.shown().to_string());
         cells.collect::<Vec<_>>()

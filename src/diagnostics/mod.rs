@@ -1,4 +1,4 @@
-//! What a run cost, for people: the phase table, the efficiencies, the balance of the collision
+//! The cost of a run, for people: the phase table, the efficiencies, the balance of the collision
 //! tests; how well its scene is cut; and two runs side by side. The reports after a run, also those
 //! of its traces, are in `weft_report`.
 

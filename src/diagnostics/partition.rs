@@ -94,7 +94,7 @@ impl PartitionComparison {
         [self.vertices, self.edges]
     }
 
-    /// What each way of cutting achieves, by its name.
+    /// The quality of each way of cutting, by its name.
     #[must_use]
     pub fn rows(&self) -> &[(&'static str, Quality)] {
         &self.rows
@@ -163,8 +163,8 @@ fn folded(positions: &[DVec3]) -> Vec<DVec3> {
     positions.iter().map(fold).collect()
 }
 
-/// What the ranks own, each in a colour of its own; triangles across borders are white. Positions
-/// are in m, in the order of the scene's vertices.
+/// A picture of the vertices of each rank, with a colour for each rank; triangles across borders
+/// are white. Positions are in m, in the order of the scene's vertices.
 ///
 /// # Errors
 /// No parts, or more than patches.
@@ -231,7 +231,8 @@ mod tests {
         &row.unwrap().1
     }
 
-    /// What the literature says of the two, and why the graph is cut and not the space.
+    /// The two ways of cutting compare as in the literature, which is why the graph is cut and not
+    /// the space.
     #[test]
     fn flat_cloth_is_cut_alike_and_folded_cloth_only_by_its_graph() {
         for cloth in [

@@ -3,7 +3,7 @@
 //! Imbalance is `max / avg − 1`. The efficiencies are those of the POP project: load balance is the
 //! average useful time over the largest, communication the largest useful time over the time of all
 //! steps, parallel their product. Useful is the time of steps without waits: those for messages,
-//! and for tasks. What ranks do between steps, such as writing frames, is of no step.
+//! and for tasks. Activities of ranks between steps, such as writing frames, belong to no step.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct PhaseTable {
     phases: Vec<Phase>,
     /// Seconds of useful work in steps, by rank.
     useful: Vec<f64>,
-    /// What was done between steps.
+    /// The activities between steps.
     between: Vec<Phase>,
     loop_seconds: f64,
 }
@@ -144,7 +144,7 @@ Efficiency: load balance 0.75, communication 0.80, parallel 0.60 (POP, steps of 
     }
 
     #[test]
-    fn efficiencies_multiply() {
+    fn parallel_efficiency_is_the_product_of_the_others() {
         let e = table().efficiency().unwrap();
         assert!((e.load_balance * e.communication - e.parallel).abs() < 1e-15);
         assert_eq!(

@@ -55,7 +55,7 @@ impl ExportOptions {
     }
 }
 
-/// Where the files go.
+/// The place for the files.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// The folder `exports` in the directory of the run, as files of its own.
@@ -84,7 +84,7 @@ impl Target {
     }
 }
 
-/// What was exported.
+/// The files that were exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// The files, by their names in the folder.
@@ -217,7 +217,8 @@ impl Axes {
     }
 }
 
-/// For what is read to be written: an error that keeps its name through one of writing.
+/// Turns an error of reading into one of writing that keeps its name, for data that are read to be
+/// written.
 fn reading<T>(read: Result<T, OutputError>) -> io::Result<T> {
     read.map_err(io::Error::other)
 }

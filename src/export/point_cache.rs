@@ -81,8 +81,7 @@ pub(super) fn write_pc2(job: &Job<'_>) -> Result<Vec<String>, OutputError> {
     }
     if late > 1e-6 * spacing {
         notes.push(format!(
-            "pc2: samples are {spacing} s apart, and frames are where steps end, up to {late:.3e} s later; take a time.step that \
-             output.interval is a multiple of"
+            "pc2: samples are {spacing} s apart, and frames are written where steps end, up to {late:.3e} s later; take a time.step that divides output.interval"
         ));
     }
     for cloth in run.cloths() {
@@ -107,7 +106,7 @@ pub(super) fn write_mdd(job: &Job<'_>) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// What a `.pc2` begins with.
+/// The first bytes of a `.pc2`.
 pub(super) fn pc2_header(points: usize, samples: usize) -> io::Result<Vec<u8>> {
     let mut header = b"POINTCACHE2\0".to_vec();
     header.extend(1_i32.to_le_bytes());
@@ -118,7 +117,7 @@ pub(super) fn pc2_header(points: usize, samples: usize) -> io::Result<Vec<u8>> {
     Ok(header)
 }
 
-/// What an `.mdd` begins with.
+/// The first bytes of an `.mdd`.
 pub(super) fn mdd_header(points: usize, times: &[f64]) -> io::Result<Vec<u8>> {
     let mut header = count(times.len())?.to_be_bytes().to_vec();
     header.extend(count(points)?.to_be_bytes());

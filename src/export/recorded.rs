@@ -179,7 +179,7 @@ impl Recorded {
 
     /// The time between frames in s; the last one may come earlier.
     #[must_use]
-    pub fn spacing(&self) -> f64 {
+    pub(crate) fn spacing(&self) -> f64 {
         self.spacing
     }
 

@@ -72,11 +72,11 @@ pub(super) fn write(job: &Job<'_>, format: Format) -> Result<(), OutputError> {
 /// The parts of a cloth's files that are the same in all frames, as they stand there.
 pub(super) struct Unchanging {
     format: Format,
-    /// What comes before the positions.
+    /// The bytes before the positions.
     head: Vec<u8>,
     /// The texture coordinates of vertices, where the format has them beside positions.
     texture: Option<Vec<[f64; 2]>>,
-    /// What comes behind the positions.
+    /// The bytes behind the positions.
     tail: Vec<u8>,
 }
 

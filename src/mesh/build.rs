@@ -103,7 +103,7 @@ fn up_of(placement: &Placement, axes: FileAxes) -> Up {
     placement.up.or(axes.up).unwrap_or(Up::Z)
 }
 
-/// Where a scene says other units or axes of a file than the file itself: what it does.
+/// The warning where a scene names other units or axes of a file than the file itself.
 pub(crate) fn disagreement(placement: &Placement, axes: FileAxes) -> Option<String> {
     let mut told = Vec::new();
     if let (Some(units), Some(metres)) = (placement.units, axes.metres) {

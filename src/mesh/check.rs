@@ -1,4 +1,4 @@
-//! What a mesh must be before anything is computed with it.
+//! Checks of a mesh before anything is computed with it.
 //!
 //! A cloth is a surface: every edge has one or two triangles, neighbours face the same side, no
 //! triangle is without area, no vertex without triangle. Several pieces, holes and vertices where
@@ -53,7 +53,8 @@ pub fn check_body(mesh: &TriMesh, closed: bool) -> Result<(), MeshError> {
     faults.stop_if_any()
 }
 
-/// Refuses a cloth too fine to collide with itself: all edges must be longer than `thickness` in m.
+/// Refuses a cloth too fine for all of its pairs of features to push each other: all edges must be
+/// longer than `thickness` in m.
 ///
 /// A grid is checked with its scene; this is for meshes from files, after [`check_cloth`].
 ///
@@ -130,7 +131,7 @@ impl EdgeUse {
     }
 }
 
-/// What can be said of vertices and triangles alone.
+/// Checks the vertices and the triangles on their own.
 fn elements(mesh: &TriMesh, faults: &mut Faults) {
     if mesh.triangles.is_empty() {
         faults.0.push(Fault {

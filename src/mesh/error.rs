@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use weft_io::Show as _;
 
-/// Why a mesh was refused. The command ends with exit code 3 on any of these.
+/// The reason why a mesh was refused. The command ends with exit code 3 on any of these.
 ///
 /// Each says all it knows when displayed; there is no chain of sources to print.
 #[derive(Debug, Error)]
@@ -14,7 +14,7 @@ pub enum MeshError {
     /// A cloth or body of the scene, or its file, and what is wrong with its mesh.
     #[error("{object}: {reason}")]
     Object {
-        /// Such as "cloth `sheet`" or a path.
+        /// The object, such as "cloth `sheet`" or a path.
         object: String,
         /// The problem.
         reason: Box<Self>,
@@ -24,7 +24,7 @@ pub enum MeshError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: std::io::Error,
     },
     /// The file is not what its name says.
@@ -32,7 +32,7 @@ pub enum MeshError {
     Format {
         /// The file.
         path: PathBuf,
-        /// Where in it, unless it is the whole of it.
+        /// The place in it, unless it is the whole of it.
         place: Option<FilePlace>,
         /// The problem.
         message: String,
@@ -42,7 +42,7 @@ pub enum MeshError {
         "{what} would have {count} vertices; the most are {most}: take longer edges or fewer vertices"
     )]
     TooLarge {
-        /// What was asked for.
+        /// The mesh that was asked for.
         what: String,
         /// How many vertices that is, about.
         count: f64,
@@ -66,7 +66,7 @@ pub struct Fault {
     pub examples: Vec<String>,
 }
 
-/// What can be wrong with an element.
+/// The faults that an element can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// The mesh has no triangles.
@@ -81,7 +81,7 @@ pub enum FaultKind {
     NoArea,
     /// Two triangles have the same vertices.
     DuplicateTriangle,
-    /// More than two triangles share an edge.
+    /// The edge belongs to more than two triangles.
     NonManifoldEdge,
     /// Two neighbours run along their edge in the same direction: they face opposite sides.
     InconsistentOrientation,
@@ -110,8 +110,8 @@ impl fmt::Display for FaultKind {
             Self::OpenEdge => "open edges, where a body must be closed",
             Self::ShortEdge => {
                 "edges not longer than the contact thickness, so that neighbours would \
-                 push each other (take a smaller contact.thickness, a smaller thickness of this cloth, a coarser mesh, or \
-                 contact.self_collision = false)"
+                 push each other (take a smaller contact.thickness, a smaller thickness of this cloth, a coarser mesh, \
+                 contact.pairs = \"closest\", or contact.self_collision = false)"
             }
             Self::InsideOut => "triangles that face inwards: the body is inside out",
         })

@@ -1,8 +1,8 @@
 //! A mesh as its file has it: faces of any number of corners, texture coordinates, groups, and the
 //! vertices before those that coincide are joined.
 //!
-//! The simulator computes with the triangles that are made of it. What goes back to an artist has
-//! the file's own vertices and faces: a point cache is played on that mesh.
+//! The simulator computes with the triangles that are made of it. Exports for an artist have the
+//! file's own vertices and faces: a point cache is played on that mesh.
 
 use std::collections::HashMap;
 
@@ -26,11 +26,11 @@ pub struct FileMesh {
     pub groups: Vec<Group>,
     /// The names of all groups of the file, each once.
     pub group_names: Vec<String>,
-    /// What it says of its units and axes.
+    /// The units and axes that the file names.
     pub axes: FileAxes,
 }
 
-/// What a file says of its units and axes.
+/// The units and axes that a file names.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FileAxes {
     /// The length of a unit in m.
@@ -53,7 +53,7 @@ pub struct Faces {
 pub struct Texture {
     /// The coordinates, from the lower left corner of a picture to its upper right one in 0 to 1.
     pub coordinates: Vec<[f64; 2]>,
-    /// Which of them each corner of [`Faces::corners`] has.
+    /// The index of the coordinates at each corner of [`Faces::corners`].
     pub corners: Vec<u32>,
 }
 

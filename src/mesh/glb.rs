@@ -265,12 +265,12 @@ struct Binary<'a> {
     within: Within<'a>,
 }
 
-/// Where such bytes are.
+/// A place of bytes.
 #[derive(Clone, Copy)]
 enum Within<'a> {
-    /// In the file itself, from this byte on.
+    /// The file itself, from this byte on.
     Here(usize),
-    /// In another file.
+    /// Another file.
     File(&'a str),
 }
 
@@ -307,7 +307,9 @@ impl Reader<'_> {
     ) -> Result<(), Problem> {
         self.visited += 1;
         if depth > DEEPEST || self.visited > document.nodes().len() {
-            return Err(Problem::new("its nodes are below themselves, or too deep"));
+            return Err(Problem::new(
+                "its nodes contain themselves, or are nested too deep",
+            ));
         }
         let own = node.transform().matrix();
         let own = DMat4::from_cols_array_2d(&own.map(|column| column.map(f64::from)));
@@ -558,14 +560,14 @@ const MOST_BESIDE: u64 = 2 << 30;
 /// Nodes above another one, at most.
 const DEEPEST: usize = 64;
 
-/// From this value of its attribute on a vertex is in a group.
+/// The value of its attribute from which on a vertex is in a group.
 const IN_GROUP: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// There are no other files.
+    /// A reader of other files, of which there are none.
     fn nothing(_: &Path, _: u64) -> std::io::Result<Vec<u8>> {
         Err(std::io::ErrorKind::NotFound.into())
     }
@@ -808,7 +810,7 @@ mod tests {
         };
         assert!(changed("\"byteLength\":72", "\"byteLength\":71").contains("behind the end"));
         assert!(changed("\"byteOffset\":104", "\"byteOffset\":127").contains("behind the end"));
-        assert!(changed("\"children\":[1]", "\"children\":[0]").contains("below themselves"));
+        assert!(changed("\"children\":[1]", "\"children\":[0]").contains("contain themselves"));
         assert!(changed("\"indices\":2", "\"indices\":9").contains("no glTF"));
         assert!(changed("\"POSITION\":0", "\"POSITION\":7").contains("accessor that is not there"));
         assert!(changed("\"VEC2\"", "\"VEC4\"").contains("number of components"));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::file_mesh::Group;
 
-/// What names the faces that follow.
+/// The name of the faces that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A statement `g`, which may give several names.
@@ -18,7 +18,7 @@ pub(super) struct Groups {
     wanted: Vec<Group>,
     /// The wanted ones that the next faces belong to.
     active: Vec<(Kind, usize)>,
-    /// Which of the wanted ones the file has.
+    /// The wanted groups that the file has.
     found: BTreeSet<usize>,
     names: Vec<String>,
     known: BTreeSet<String>,

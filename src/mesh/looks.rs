@@ -1,8 +1,9 @@
-//! What a file looks like that is not the mesh its name says, for a user who gave the wrong one.
+//! Guesses at the true format of a file that is not the mesh its name says, for a user who gave the
+//! wrong one.
 
 use super::file_problem::{Problem, short};
 
-/// Why an OBJ file without faces has none.
+/// The reason why an OBJ file without faces has none.
 pub(super) fn without_faces(bytes: &[u8], vertices: usize) -> Problem {
     let kind =
         "OBJ, which is text with a line `v X Y Z` for each vertex and `f I J K` for each triangle";
@@ -14,38 +15,38 @@ pub(super) fn without_faces(bytes: &[u8], vertices: usize) -> Problem {
     Problem::new(format!("it is no {kind}; {}", looks(bytes)))
 }
 
-/// What to say of a file that does not begin as PLY does.
+/// The problem with a file that does not begin as PLY does.
 pub(super) fn no_ply(bytes: &[u8]) -> Problem {
     let kind = "PLY, whose first line is `ply`";
     Problem::new(format!("it is no {kind}; {}", looks(bytes)))
 }
 
-/// What to say of a file that is neither kind of STL.
+/// The problem with a file that is neither kind of STL.
 pub(super) fn no_stl(bytes: &[u8]) -> Problem {
     let kind =
         "STL, which is text that begins with `solid`, or binary with 84 bytes before its triangles";
     Problem::new(format!("it is no {kind}; {}", looks(bytes)))
 }
 
-/// What to say of a file that does not begin as glTF Binary does.
+/// The problem with a file that does not begin as glTF Binary does.
 pub(super) fn no_glb(bytes: &[u8]) -> Problem {
     let kind = "glTF Binary, whose first letters are `glTF`";
     Problem::new(format!("it is no {kind}; {}", looks(bytes)))
 }
 
-/// What to say of a file that does not begin as glTF does.
+/// The problem with a file that does not begin as glTF does.
 pub(super) fn no_gltf(bytes: &[u8]) -> Problem {
     let kind = "glTF, which is JSON that begins with `{`";
     Problem::new(format!("it is no {kind}; {}", looks(bytes)))
 }
 
-/// What to say of a file that is neither kind of USD.
+/// The problem with a file that is neither kind of USD.
 pub(super) fn no_usd(bytes: &[u8]) -> Problem {
     let kind = "USD, which is text that begins with `#usda`, binary that begins with `PXR-USDC`, or a package";
     Problem::new(format!("it is no {kind}; {}", looks(bytes)))
 }
 
-/// What there is instead.
+/// Describes the file by its first bytes.
 fn looks(bytes: &[u8]) -> String {
     let head = &bytes[..bytes.len().min(LOOKED_AT)];
     if head.trim_ascii().is_empty() {

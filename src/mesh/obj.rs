@@ -118,13 +118,13 @@ fn push_number(text: &mut Vec<u8>, mut number: u64) {
 /// A face as it stands in the file.
 struct Face {
     line: usize,
-    /// Where its corners end in the list of all.
+    /// The end of its corners in the list of all.
     end: usize,
 }
 
 /// Reads all `v`, `vt` and `f` statements, and the groups of these names (`g`, `o`); others
-/// (normals, materials, lines, points) are skipped. What has no faces is refused, by what it looks
-/// like.
+/// (normals, materials, lines, points) are skipped. A file without faces is refused, with a guess
+/// at its format.
 pub(super) fn read_file(bytes: &[u8], wanted: &[&str]) -> Result<FileMesh, Problem> {
     let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let mut words = Words::of(text);
@@ -430,7 +430,7 @@ fn corner(token: &[u8], known: [usize; 2]) -> Result<Corner, String> {
         .ok_or_else(|| format!("`{vertex}` names no vertex, there are {} so far", known[0]))?;
     let texture = texture.map(|number| {
         let index = index(number, known[1]);
-        // What a file without any names is of no use to anybody.
+        // A file without any texture coordinates may name them: nobody uses these names.
         index
             .or_else(|| (known[1] == 0).then_some(0))
             .ok_or_else(|| format!("`{number}` names no `vt`, there are {} so far", known[1]))
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_to_the_same_bits() {
+    fn a_written_mesh_reads_back_to_the_same_bits() {
         let meshes = [
             grid(
                 [1.0, 0.7],
@@ -596,7 +596,7 @@ mod tests {
         );
     }
 
-    /// Also of a vertex in a polygon, before that is cut.
+    /// A vertex in a polygon is checked too, before the polygon is cut.
     #[test]
     fn a_coordinate_that_is_not_finite_is_named_with_its_line() {
         for token in ["nan", "-inf", "infinity", "1e400"] {

@@ -1,5 +1,4 @@
-//! Into how many pieces a mesh falls, and where its vertices are doubled: seams that hold nothing
-//! together.
+//! The connected pieces of a mesh, and its doubled vertices: seams that hold nothing together.
 
 use glam::DVec3;
 
@@ -20,7 +19,7 @@ impl Pieces {
     /// Finds the pieces of this many cloths, from the triangles of all of them between `positions`,
     /// and the cloth of each vertex.
     #[must_use]
-    pub fn of_cloths(
+    pub(crate) fn of_cloths(
         cloths: usize,
         positions: &[DVec3],
         triangles: &[[u32; 3]],

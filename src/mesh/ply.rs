@@ -41,9 +41,9 @@ pub(super) fn read_file(bytes: &[u8], wanted: &[&str]) -> Result<FileMesh, Probl
     }
 }
 
-/// What follows the header, number by number.
+/// The numbers that follow the header, one by one.
 trait Body {
-    /// Where it is: the next byte, and its line in text.
+    /// The present place: the next byte, and its line in text.
     fn place(&self) -> (usize, usize);
     /// Begins one of an element.
     fn begin(&mut self) -> Result<(), Problem>;
@@ -124,7 +124,7 @@ fn read_body<B: Body>(
     Ok(file)
 }
 
-/// Within an element the message of what is missing says of what.
+/// Reads the items of an element; an error names the element in which something is missing.
 fn each<B: Body>(
     body: &mut B,
     element: &Element<'_>,
@@ -447,7 +447,7 @@ impl Body for BinaryBody<'_> {
     }
 }
 
-/// What texture coordinates of vertices are called.
+/// The names of vertices' texture coordinates.
 const TEXTURE: [[&[u8]; 2]; 3] = [[b"s", b"t"], [b"u", b"v"], [b"texture_u", b"texture_v"]];
 
 /// Numbers of vertices that are never groups.
@@ -471,10 +471,10 @@ const KNOWN: [&[u8]; 17] = [
     b"intensity",
 ];
 
-/// From this value on a vertex is in the group that a number of vertices is.
+/// The value from which on a vertex is in the group that a number of vertices is.
 const IN_GROUP: f64 = 0.5;
 
-/// What the list of a face's corners is called.
+/// The names of the list of a face's corners.
 const CORNERS: [&[u8]; 2] = [b"vertex_indices", b"vertex_index"];
 
 fn check_header(header: &Header<'_>, body: usize) -> Result<(), Problem> {
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn polygons_are_cut() {
+    fn polygons_of_a_ply_file_are_cut_into_triangles() {
         let text = header("ascii", "4", "1") + "0 0 0 1\n1 0 0 1\n1 1 0 1\n0 1 0 1\n4 0 1 2 3\n";
         assert_eq!(read(text.as_bytes()).unwrap().triangles.len(), 2);
     }
@@ -688,7 +688,7 @@ mod tests {
     /// A quad with all kinds of things around it that are not asked for, in both orders of vertices
     /// and faces.
     #[test]
-    fn what_is_neither_vertex_nor_face_is_walked_over() {
+    fn elements_other_than_vertices_and_faces_are_skipped() {
         let vertices = "element vertex 4\nproperty list uchar double extra\nproperty double x\n\
                         property int y\nproperty float z\n";
         let faces = "element face 1\nproperty float quality\nproperty list char int vertex_indices\n\

@@ -5,13 +5,13 @@
 use super::file_problem::{Problem, short};
 use super::looks::no_ply;
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Debug)]
 pub(super) struct Header<'a> {
     pub(super) format: Format,
     pub(super) elements: Vec<Element<'a>>,
     pub(super) ending: Ending,
-    /// Where what follows the header begins: its first byte and line.
+    /// The beginning of the data behind the header: its first byte and line.
     pub(super) body: (usize, usize),
 }
 
@@ -25,9 +25,9 @@ pub(super) enum Format {
 /// How lines end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// With `\n`, before which there may be `\r`.
+    /// Lines end with `\n`, before which there may be `\r`.
     Newline,
-    /// With `\r`.
+    /// Lines end with `\r`.
     Return,
 }
 

@@ -96,7 +96,7 @@ fn neighbours(left: &[usize], k: usize) -> [usize; 3] {
     ]
 }
 
-/// What keeps a corner from being cut off.
+/// The facts that decide whether a corner can be cut off.
 struct Ear {
     is_convex: bool,
     /// Other corners in its triangle. They are counted, so that those that are cut off need not be
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_polygon_is_refused() {
+    fn outlines_that_are_no_polygon_are_refused() {
         assert_eq!(
             cut(&points(&[[0.0, 0.0], [1.0, 0.0]])).unwrap_err(),
             "a face with 2 corners"

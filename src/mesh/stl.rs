@@ -204,7 +204,8 @@ fn lines(blanks: &[u8]) -> usize {
 #[derive(Default)]
 struct Joined {
     mesh: TriMesh,
-    /// Only looked up in, never walked through: its order does not matter.
+    /// The numbers of points. It is only searched, never walked through, so its order does not
+    /// matter.
     numbers: HashMap<[u32; 3], u32>,
 }
 

@@ -1,5 +1,5 @@
-//! `state.NNNNNN.ckpt`: the state after so many steps, for the run to go on from, on any number of
-//! ranks.
+//! `state.NNNNNN.ckpt`: the state after a number of steps, for the run to go on from, on any number
+//! of ranks.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -54,13 +54,13 @@ const CHUNK: usize = 4096;
 /// A state with what is needed to go on from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// What it is a state of.
+    /// The run that the state belongs to.
     pub header: Header,
     /// The state.
     pub state: SavedState,
 }
 
-/// What a checkpoint says of itself.
+/// The facts that a checkpoint has about its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Version of the program that wrote it.
@@ -71,7 +71,7 @@ pub struct Header {
     /// SHA-256 of its executable file; earlier programs do not say.
     #[serde(default)]
     pub executable: Option<String>,
-    /// What the history was when this was written; earlier programs do not say.
+    /// The mark of the history when this was written; earlier programs do not say.
     #[serde(default)]
     pub history: Option<HistoryMark>,
     /// Steps taken.
@@ -123,7 +123,7 @@ impl Header {
 }
 
 impl Checkpoint {
-    /// The file of the checkpoint after so many steps, in the run's directory.
+    /// The file of the checkpoint after this number of steps, in the run's directory.
     #[must_use]
     pub fn file(step: u64) -> String {
         format!("state.{step:06}.ckpt")
@@ -201,7 +201,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`OutputError::Read`], [`OutputError::Write`].
-    pub fn remove_after(run: &RunDirectory, step: u64) -> Result<(), OutputError> {
+    pub(crate) fn remove_after(run: &RunDirectory, step: u64) -> Result<(), OutputError> {
         for (of, _) in all(run.path())?.into_iter().filter(|(of, _)| *of > step) {
             run.remove(&Self::file(of))?;
         }
@@ -360,7 +360,7 @@ impl Checkpoint {
             file.read_exact(&mut magic)?;
             Ok::<_, io::Error>(magic == MAGIC)
         };
-        // What cannot be read is not known to be one.
+        // A file that cannot be read is not known to be one.
         let mut all = all(directory)?.into_iter();
         Ok(all.any(|(_, path)| begins(&path).unwrap_or(false)))
     }
@@ -394,8 +394,8 @@ fn all(directory: &Path) -> Result<Vec<(u64, PathBuf)>, OutputError> {
     Ok(found)
 }
 
-/// Whether a file of so many bytes, read up to behind its prefix, ends with the sum of all before,
-/// as one of any layout does.
+/// Whether a file of this length, read up to behind its prefix, ends with the sum of all before, as
+/// one of any layout does.
 fn is_summed(prefix: &[u8], file: File, length: u64) -> io::Result<bool> {
     let Some(body) = length.checked_sub((prefix.len() + SUM) as u64) else {
         return Ok(false);
@@ -518,7 +518,7 @@ mod tests {
         }
     }
 
-    /// As an integrator that looks back leaves it.
+    /// A checkpoint as an integrator that looks back leaves it.
     fn with_past(mut of: Checkpoint) -> Checkpoint {
         of.header.past_s = Some(0.002);
         of.state.past = Some(Past {
@@ -627,7 +627,7 @@ mod tests {
         assert!(!header.build().is(&header.build()));
     }
 
-    /// Only a whole file of another layout is told as that.
+    /// The test checks that only a whole file is said to have another layout.
     #[test]
     fn another_layout_is_told_from_damage() {
         let (_root, run) = run();
@@ -658,7 +658,7 @@ mod tests {
         assert_eq!(Checkpoint::all(run.path()).unwrap(), []);
     }
 
-    /// With a right sum, so that it is the numbers that are refused.
+    /// The sum of the file is right, so it is the numbers that are refused.
     #[test]
     fn numbers_that_are_not_finite_are_refused() {
         let (_root, run) = run();
@@ -672,7 +672,7 @@ mod tests {
         /// Neither a flipped bit, nor a lost end, nor more of it, nor rubbish is taken for a
         /// checkpoint.
         #[test]
-        fn damage_is_noticed(
+        fn damage_of_a_checkpoint_is_noticed(
             at in 0usize..600,
             bit in 0u8..8,
             cut in 0usize..600,
@@ -696,7 +696,7 @@ mod tests {
         }
 
         #[test]
-        fn rubbish_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), ours in 0usize..3) {
+        fn files_that_are_no_checkpoint_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), ours in 0usize..3) {
             let (_root, run) = run();
             let path = run.file("state.000001.ckpt");
             let prefix = [&b""[..], b"WEFTCKPT\x05\0\0\0", b"WEFTCKPT\x06\0\0\0"][ours];

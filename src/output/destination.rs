@@ -163,7 +163,7 @@ impl Destination {
         let mut run = place.begin(files)?;
         if adopted {
             run.notice(format!(
-                "{} had no list of its files ({}), as runs of an earlier weft: those with names that a run gives are listed now",
+                "{} had no list of its files ({}), as runs of an earlier weft have none: files with names that a run gives are listed now",
                 path.shown(),
                 Manifest::FILE
             ));
@@ -173,7 +173,7 @@ impl Destination {
 
     /// Makes the error that there is a run which nobody has asked to replace.
     #[must_use]
-    pub fn occupied(&self) -> OutputError {
+    pub(crate) fn occupied(&self) -> OutputError {
         let record = read_plain(&self.path.join(RunDirectory::RECORD));
         let record = record.ok().flatten().unwrap_or_default();
         let record: serde_json::Value = serde_json::from_slice(&record).unwrap_or_default();

@@ -186,7 +186,7 @@ impl RunDirectory {
     }
 
     fn manifest(&self) -> MutexGuard<'_, Manifest> {
-        // A list is whole whoever has panicked.
+        // The list is whole even if a thread has panicked.
         let manifest = self.held.manifest.lock();
         manifest.unwrap_or_else(PoisonError::into_inner)
     }

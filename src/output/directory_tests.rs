@@ -34,7 +34,7 @@ fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all
 }
 
-/// What a run leaves: a record, a frame and a checkpoint.
+/// The files that a run leaves: a record, a frame and a checkpoint.
 fn earlier_run(path: &Path) {
     let run = RunDirectory::create(path).unwrap();
     for (name, text) in [

@@ -1,4 +1,4 @@
-//! Why an output could not be written.
+//! The reason why an output could not be written.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use weft_io::Show as _;
 
-/// Why an output could not be written; the command turns it into exit code 5.
+/// The reason why an output could not be written; the command turns it into exit code 5.
 ///
 /// Every variant names the path, because "no space left on device" alone helps nobody.
 #[derive(Debug, Error)]
@@ -30,7 +30,7 @@ pub enum OutputError {
             "go on with --resume, choose another --out, or replace it with --overwrite"
         } else {
             "go on with --resume, or choose another --out; there is no list of its files (run.files), for an earlier \
-             weft wrote it, so --overwrite cannot tell them from yours: to replace it, remove the directory first"
+             weft wrote it, so --overwrite cannot distinguish them from yours: to replace it, remove the directory first"
         }
     )]
     Occupied {
@@ -45,8 +45,7 @@ pub enum OutputError {
     },
     /// The run in the output directory is to be replaced, and keeps no list of its files.
     #[error(
-        "{} holds a run without a list of its files (run.files), for an earlier weft wrote it: --overwrite cannot tell \
-         them from yours; remove the directory, or choose another --out",
+        "{} holds a run without a list of its files (run.files), for an earlier weft wrote it: --overwrite cannot distinguish them from yours; remove the directory, or choose another --out",
         path.shown()
     )]
     NoList {
@@ -61,10 +60,11 @@ pub enum OutputError {
     Busy {
         /// The directory asked for.
         path: PathBuf,
-        /// Which process and host it is of.
+        /// The process and the host that hold it.
         holder: String,
     },
-    /// What is there is not what a run writes: a link, or a directory in the place of a file.
+    /// The run would have to write at a place where there is a link, or a directory instead of a
+    /// file.
     #[error(
         "{}: {what}; runs follow no links in their directory, so nothing was written or removed there: move it away, or \
          choose another --out",
@@ -73,7 +73,7 @@ pub enum OutputError {
     NotPlain {
         /// The file or folder.
         path: PathBuf,
-        /// What it is.
+        /// The kind of thing that is there.
         what: &'static str,
     },
     /// A file that the run has to write is there already, and is not its own.
@@ -99,7 +99,7 @@ pub enum OutputError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         what: String,
     },
     /// The output directory exists and is something else.
@@ -131,7 +131,7 @@ pub enum OutputError {
     Write {
         /// The file or directory, under its final name.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file of an earlier run could not be read.
@@ -139,7 +139,7 @@ pub enum OutputError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file of an earlier run is not what its name says.
@@ -147,7 +147,7 @@ pub enum OutputError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in it.
         what: String,
     },
     /// The data handed over do not fit together; nothing was written.
@@ -155,7 +155,7 @@ pub enum OutputError {
     Inconsistent {
         /// The file that would have been written.
         path: PathBuf,
-        /// What does not fit.
+        /// The arrays that do not fit.
         what: String,
     },
 }
@@ -163,7 +163,7 @@ pub enum OutputError {
 impl OutputError {
     /// For `map_err`: names the file that could not be written.
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        // What was read to be written may have failed, and names its own file.
+        // Reading the data to be written may have failed, and that error names its own file.
         move |error| match error.downcast::<Self>() {
             Ok(error) => error,
             Err(source) => Self::Write {

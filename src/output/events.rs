@@ -1,4 +1,4 @@
-//! What happens in a run, as lines of JSON on standard output (`weft run --json`): for scripts that
+//! The events of a run, as lines of JSON on standard output (`weft run --json`), for scripts that
 //! start runs and watch them.
 //!
 //! A line is one object, whose `event` says what it is. All is ASCII, in which JSON escapes the
@@ -79,7 +79,7 @@ pub enum Event {
         exports: Vec<String>,
         /// The step that it went on from.
         resumed_from: Option<u64>,
-        /// Why it ended early: what goes on from there is the command with `--resume`.
+        /// The reason why it ended early: what goes on from there is the command with `--resume`.
         stopped: Option<String>,
         /// The largest principal strain of any step.
         max_strain: f64,

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_is_there_is_replaced_unless_that_is_asked_for() {
+    fn existing_files_are_replaced_only_on_request() {
         let root = tempfile::tempdir().unwrap();
         let place = root.path().join("a/b");
         let folder = ExportFolder::new(&place, false);
@@ -107,7 +107,7 @@ mod tests {
         over.begin(&names).unwrap();
         over.write("x.obj", |out| out.write_all(b"3")).unwrap();
         assert_eq!(fs::read(place.join("x.obj")).unwrap(), b"3");
-        // What fails leaves nothing behind, and the old file as it was.
+        // A write that fails leaves nothing behind, and the old file as it was.
         let error = over.write("x.obj", |_| Err(io::ErrorKind::StorageFull.into()));
         assert!(matches!(error, Err(OutputError::Write { .. })));
         assert_eq!(fs::read_dir(&place).unwrap().count(), 1);

@@ -76,7 +76,7 @@ pub fn read_frame(path: &Path) -> Result<FrameArrays, OutputError> {
     })
 }
 
-/// What stands before the first appended block.
+/// The text before the first appended block.
 const MARK: &[u8] = b"<AppendedData encoding=\"raw\">\n_";
 /// The beginning of every file.
 const BEGINNING: &str = "<?xml version=\"1.0\"?>\n<VTKFile type=\"PolyData\" version=\"1.0\" \
@@ -146,7 +146,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// What stands between two texts.
+    /// The text between two others.
     fn inside(&self, begin: &str, end: &str) -> Result<&'a str, String> {
         let found = self.xml.split_once(begin);
         let found = found.and_then(|(_, rest)| rest.split_once(end));
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| format!("no `{begin}`"))
     }
 
-    /// The arrays of an element, of so many items each.
+    /// The arrays of an element, with this number of items each.
     fn arrays(&self, element: &str, items: usize) -> Result<Vec<NamedArray>, String> {
         let inside = self.inside(&format!("<{element}>"), &format!("</{element}>"))?;
         let arrays = inside.split("<DataArray ").skip(1);

@@ -21,7 +21,7 @@ use crate::collide::audit::{Audited, Crossing, Met, Part, Skin};
 use crate::collide::bodies::BodySurface;
 use crate::mesh::TriMesh;
 
-/// What the frames of a run are audited for.
+/// The result of an audit of the frames of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameAudit {
     /// Frames looked at.
@@ -72,7 +72,7 @@ pub struct AuditedFrame<'a> {
     pub bodies: Option<Vec<(&'a str, Audited<'a>)>>,
 }
 
-/// What is found in a frame.
+/// The findings in a frame.
 #[derive(Debug)]
 struct Found {
     own: Vec<Crossing>,
@@ -83,7 +83,7 @@ struct Found {
 impl CrossingFrame {
     /// Pairs of cloth and bodies that cross.
     #[must_use]
-    pub fn pairs_with_bodies(&self) -> u64 {
+    pub(crate) fn pairs_with_bodies(&self) -> u64 {
         self.bodies.iter().map(|body| body.pairs).sum()
     }
 
@@ -94,7 +94,7 @@ impl CrossingFrame {
         inside.sum()
     }
 
-    /// What it is judged by among others.
+    /// The weight by which it is compared with others.
     fn weight(&self) -> u64 {
         self.pairs + self.pairs_with_bodies() + self.inside()
     }
@@ -136,7 +136,7 @@ impl AuditedFrame<'_> {
         }
     }
 
-    /// What the record says of it; nothing if nothing crosses.
+    /// The finding for the record; nothing if nothing crosses.
     fn record(&self, found: &Found) -> Option<CrossingFrame> {
         let bodies = self.bodies.iter().flatten().zip(&found.bodies);
         let crossed = bodies.map(|((name, _), met)| {
@@ -220,7 +220,7 @@ impl AuditedFrame<'_> {
     }
 }
 
-/// What a triangle crosses, added up in the array `crosses`.
+/// The bits of the array `crosses` that say what a triangle crosses.
 const WITH_CLOTH: u32 = 1;
 const WITH_BODY: u32 = 2;
 
@@ -340,7 +340,7 @@ impl std::fmt::Display for FrameAudit {
             return match self.bodies {
                 None => write!(
                     f,
-                    "Audit: no crossing of cloth with cloth in any of {} frames; what its bodies are, the run does not say",
+                    "Audit: no crossing of cloth with cloth in any of {} frames; the run does not say which bodies it has",
                     self.frames
                 ),
                 Some(0) => write!(f, "Audit: no crossing in any of {} frames", self.frames),
@@ -382,7 +382,7 @@ impl<'r> Frames<'r> {
         })
     }
 
-    /// Their steps, ascending.
+    /// The steps of the frames, ascending.
     fn steps(&self) -> Result<Vec<u64>, OutputError> {
         let frames = self.run.file("frames");
         let mut steps = Vec::new();
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn what_crosses_is_written_and_a_later_look_finds_the_same() {
+    fn crossings_are_recorded_and_a_later_audit_finds_the_same_ones() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         let mut x = cloth();
@@ -555,7 +555,7 @@ mod tests {
         assert!(audit.to_string().contains(said), "{audit}");
     }
 
-    /// A ball that moves up to a sheet whose vertices it does not touch is told of once the face
+    /// A ball that moves up to a sheet whose vertices it does not touch is reported once the face
     /// cuts it.
     #[test]
     fn faces_that_cut_a_ball_are_counted() {
@@ -645,7 +645,7 @@ mod tests {
             "{audit}"
         );
 
-        // What cannot be read leaves all as it was.
+        // A frame that cannot be read leaves everything as it was.
         std::fs::write(
             root.path().join("frames/moving-1-box.000000.vtp"),
             "no frame",

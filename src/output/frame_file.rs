@@ -18,7 +18,7 @@ pub struct FrameFile {
     path: PathBuf,
     file: File,
     xml: String,
-    /// Where the appended blocks begin.
+    /// The beginning of the appended blocks.
     blocks: u64,
     points: usize,
     triangles: usize,
@@ -128,7 +128,7 @@ impl FrameFile {
         Ok(vectors)
     }
 
-    /// Where the numbers of an array are, and how many bytes they have.
+    /// The place of the numbers of an array, and how many bytes they have.
     fn block(&mut self, of: &str, array: &str) -> Result<(u64, u64), OutputError> {
         let inside = self.xml.split_once(of).map(|(_, inside)| inside);
         let array = inside.and_then(|inside| element(inside, array));

@@ -54,11 +54,11 @@ impl FrameSeries {
     }
 
     /// Writes the mesh of a cloth, the `number`-th of those, as its file has it, at its place at
-    /// time 0. What exports read again is the same to the bit.
+    /// time 0. Positions that exports read again are the same to the bit.
     ///
     /// # Errors
     /// [`OutputError::Write`].
-    pub fn write_mesh(
+    pub(crate) fn write_mesh(
         run: &RunDirectory,
         number: usize,
         name: &str,
@@ -129,7 +129,7 @@ impl FrameSeries {
     }
 }
 
-/// The file of the cloth after so many steps.
+/// The file of the cloth after this number of steps.
 pub(crate) fn cloth_file(step: u64) -> String {
     format!("frames/cloth.{step:06}.vtp")
 }
@@ -139,7 +139,7 @@ pub(crate) fn still_file(number: usize, name: &str) -> String {
     format!("frames/still-{number}-{}.vtp", file_stem(name))
 }
 
-/// The file of a body that moves, the `number`-th of those, after so many steps.
+/// The file of a body that moves, the `number`-th of those, after this number of steps.
 pub(crate) fn moving_file(number: usize, name: &str, step: u64) -> String {
     format!("frames/moving-{number}-{}.{step:06}.vtp", file_stem(name))
 }

@@ -24,7 +24,7 @@ use crate::step::Sufficed;
 /// Declares the row, its header and its line from one list, so that they cannot drift apart.
 macro_rules! history_row {
     ($($(#[$doc:meta])* $name:ident: $kind:ty,)*) => {
-        /// What one step looked like; sums and maxima are over all ranks and vertices.
+        /// One line of the history, for one step; sums and maxima are over all ranks and vertices.
         #[derive(Clone, Copy, Debug, Default, PartialEq)]
         #[allow(non_snake_case, reason = "fields are named as the columns are, with their SI unit")]
         pub struct HistoryRow { $($(#[$doc])* pub $name: $kind,)* }
@@ -48,8 +48,8 @@ history_row! {
     time_s: f64,
     /// Iterations of the conjugate gradients.
     cg_iterations: u32,
-    /// Residual at which they stopped, relative to the right-hand side (where that is negligible,
-    /// to what is allowed, times the tolerance).
+    /// Residual at which they stopped, relative to the right-hand side (if that is negligible:
+    /// relative to the allowed residual, times the tolerance).
     cg_residual: f64,
     /// Contacts found.
     contacts: u64,
@@ -59,7 +59,7 @@ history_row! {
     impulses: u64,
     /// Collision tasks that ran.
     tasks: u64,
-    /// Times a running task gave part of its stack away.
+    /// How often a running task gave part of its stack away.
     splits: u64,
     /// Tasks that ran on another rank than the one that had them first.
     steals: u64,
@@ -85,34 +85,34 @@ history_row! {
     parts: u32,
     /// Parts that failed and were halved.
     halvings: u32,
-    /// Why the last solve of the step went no further: `relative`, `solver.tolerance` was met;
-    /// `absolute`, the residual that always suffices was met, which was the larger one; `start`,
-    /// what it started from was good enough; `none`, nothing was solved. Empty in steps of earlier
+    /// The reason why the last solve of the step went no further. `relative`: `solver.tolerance`
+    /// was met. `absolute`: the residual that always suffices was met, which was the larger one.
+    /// `start`: the start was good enough. `none`: nothing was solved. Empty in steps of earlier
     /// programs.
     stop: Sufficed,
     /// Wall time of moving vertices and sharing the new state in s, slowest rank. Empty in steps of
     /// earlier programs.
     share_s: f64,
-    /// Passes of corrections, in each of which the rows of strain limits are made anew; 12 in a
-    /// part at most: then these rows had not settled.
+    /// Passes of corrections, in each of which the rows of strain limits are made anew. A part has
+    /// 12 at most, and with 12 these rows had not settled.
     passes: u32,
     /// Rounds of impulses in all of them.
     rounds: u32,
     /// Passes that ended after `contact.iterations` rounds with impulses that had not settled.
     unsettled: u32,
-    /// The change of its rate in m/s that the worst of their rows still asked for; 0 if all
+    /// The largest change of rate in m/s that a row of those passes still asked for; 0 if all
     /// settled.
     unsettled_rate: f64,
-    /// Vertices that had to be kept out of bodies after that.
+    /// Vertices that had to be kept out of bodies after the corrections.
     clamped: u64,
     /// Parts that were taken although they failed, for none may be shorter.
     rough: u32,
     /// Pairs of features whose displacements had to be cut, for they would have crossed, or could
     /// not be shown not to; 0 without `contact.certify`.
     hits: u64,
-    /// Vertices whose displacements were cut for it, or that were led out of bodies.
+    /// Vertices whose displacements were cut because of hits, or that were led out of bodies.
     cut: u64,
-    /// Rigid zones in which vertices moved as one body for it.
+    /// Rigid zones in which vertices moved as one body because of hits.
     zones: u64,
     /// Vertices, each with a body, that bodies let through when the step ended.
     squeezed: u64,
@@ -170,8 +170,8 @@ history_row! {
     contact_J: f64,
     /// Work of truncation in J.
     cut_J: f64,
-    /// Change of the kinetic energy that no column before explains, in J: what cloth stores or
-    /// loses to damping and air, and what solves leave.
+    /// Change of the kinetic energy that no column before explains, in J: the energy that cloth
+    /// stores or loses to damping and air, and the residual of solves.
     rest_J: f64,
     /// Share of all motion that was cut, by mass: from 0 to 1.
     cut_share: f64,
@@ -179,11 +179,12 @@ history_row! {
     kept: u64,
     /// Substeps of the parts, with `contact.pipeline = "2009"`; else 0.
     substeps: u32,
-    /// Pairs of features of cloth that were kept for these.
+    /// Pairs of features of cloth that were kept for these substeps.
     pairs: u64,
-    /// How often one of them was looked at in a substep; the others were pruned.
+    /// How often one of these pairs was looked at in a substep; the others were pruned.
     looked: u64,
-    /// How often one of them had its features on the wrong side of each other, and attracted.
+    /// How often one of these pairs had its features on the wrong side of each other, and
+    /// attracted.
     inverted: u64,
     /// Wall time of looking at pairs and of their pushes in s, slowest rank. Most of it is part of
     /// `response_s`, the rest of `collide_s`.
@@ -208,7 +209,7 @@ impl Cell for u64 {
 }
 
 impl Cell for f64 {
-    /// As many digits as it takes to read it back exactly.
+    /// Writes as many digits as it takes to read the number back exactly.
     fn cell(&self) -> String {
         format!("{self:?}")
     }
@@ -245,12 +246,12 @@ impl HistoryRow {
     }
 }
 
-/// What a history was at some moment: its first lines, by their length and checksum.
+/// A mark of a history at some moment: its first lines, by their length and checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryMark {
     /// Length in bytes.
     pub bytes: u64,
-    /// SHA-256 of so many bytes, in hexadecimal.
+    /// The SHA-256 of those bytes, in hexadecimal.
     pub sha256: String,
     /// The step after which it begins: 0, unless the run began with a checkpoint from elsewhere.
     pub after: u64,
@@ -279,7 +280,7 @@ impl HistoryMark {
 pub struct HistoryWriter {
     file: File,
     path: PathBuf,
-    /// Of the whole lines, in bytes.
+    /// The length of the whole lines, in bytes.
     length: u64,
     /// The whole lines, summed up.
     sum: Sha256,
@@ -317,8 +318,8 @@ impl HistoryWriter {
         Self::with(run, &kept.text, kept.after)
     }
 
-    /// What the history in a directory lacks or has too much for [`Self::resume`], each a sentence.
-    /// Nothing is changed.
+    /// Checks the history in a directory before [`Self::resume`]: what it lacks or has too much,
+    /// each a sentence. Nothing is changed.
     ///
     /// # Errors
     /// [`OutputError::Read`], [`OutputError::Malformed`] as there.
@@ -340,7 +341,7 @@ impl HistoryWriter {
         steps.next()
     }
 
-    /// What is kept of a history.
+    /// The part of a history that is kept.
     fn kept(directory: &Path, step: u64, mark: Option<&HistoryMark>) -> Result<Kept, OutputError> {
         let path = directory.join(Self::FILE);
         let bytes = read_plain(&path).map_err(OutputError::read(&path))?;
@@ -365,7 +366,7 @@ impl HistoryWriter {
         self.append(&row.line())
     }
 
-    /// What the file is now.
+    /// The mark of the file as it is now.
     #[must_use]
     pub fn mark(&self) -> HistoryMark {
         HistoryMark::of(&self.sum, self.length, self.after)
@@ -386,15 +387,15 @@ impl HistoryWriter {
                 self.length += line.len() as u64;
                 self.sum.update(line);
             }
-            // What there was room for of the line is taken back; if that fails too, the first error
-            // says why.
+            // The written part of the line is taken back; if that fails too, the first error says
+            // why.
             Err(_) => drop(self.file.set_len(self.length)),
         }
         written.map_err(OutputError::write(&self.path))
     }
 }
 
-/// What is kept of a history, up to a step.
+/// The part of a history that is kept, up to a step.
 struct Kept {
     text: String,
     after: u64,
@@ -425,7 +426,7 @@ impl Kept {
         };
         let Some(new) = HistoryRow::COLUMNS.strip_prefix(&columns[..]) else {
             return Err(
-                "its columns are not those of this version; put its first line right, or move it away to go on without it"
+                "its columns are not those of this version; restore its first line, or move the file away to go on without it"
                     .to_owned(),
             );
         };
@@ -461,7 +462,7 @@ impl Kept {
         }
         let as_before = join("", &format!("{}\n", columns.join(",")));
         if mark.is_some_and(|mark| mark.part(as_before.as_bytes()).is_some()) {
-            let what = "history.csv had lines that are not the run's, and was put right";
+            let what = "history.csv had lines that do not belong to the run; they were removed";
             kept.notices.push(what.to_owned());
             return Ok(kept);
         }
@@ -494,9 +495,9 @@ fn is_row(line: &str, columns: &[&str]) -> bool {
     cells.len() == columns.len() && cells.iter().zip(columns).all(is_cell)
 }
 
-/// Which of these steps have no row, in words; `None` if all have one.
+/// The steps of a range that have no row, in words; `None` if all have one.
 fn missing(steps: RangeInclusive<u64>, rows: &BTreeMap<u64, &str>) -> Option<String> {
-    /// The most gaps that are told.
+    /// The most gaps that are named.
     const TOLD: usize = 3;
     let (mut next, last) = steps.into_inner();
     let mut gaps = Vec::new();
@@ -636,8 +637,8 @@ mod tests {
         }
     }
 
-    /// Whatever has happened to a file since the checkpoint after step 3: it is cut to that, or
-    /// what it lacks is told.
+    /// The file is cut to its checkpoint after step 3, or its gap is reported, whatever has
+    /// happened to it since.
     #[test]
     fn a_history_is_cut_to_its_checkpoint_or_what_it_lacks_is_told() {
         let root = tempfile::tempdir().unwrap();
@@ -657,7 +658,7 @@ mod tests {
         let no_number = three.replace("8.25e-7", "8.25e-x");
         let other = three.replace("8.25e-7", "8.25e-8");
         let lacks = |what: &str| Some(format!("lacks {what}"));
-        let right = || Some("was put right".to_owned());
+        let right = || Some("they were removed".to_owned());
         let cases = [
             (whole.clone(), &rows[..], None),
             (whole.clone() + &later, &rows, None),

@@ -20,7 +20,7 @@ pub(super) struct Lock {
     path: PathBuf,
     /// Whether the file says that this process holds it.
     signed: bool,
-    /// Why the file system gave no lock, if it knows none.
+    /// The reason why the file system gave no lock, if it knows none.
     unknown: Option<io::Error>,
 }
 
@@ -82,7 +82,7 @@ impl Lock {
         Ok(())
     }
 
-    /// What there is to say of a file system that knows no locks.
+    /// The warning about a file system that knows no locks.
     pub(super) fn warning(&self) -> Option<String> {
         let why = self.unknown.as_ref()?;
         Some(format!(
@@ -95,14 +95,13 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.signed && self.unknown.is_none() {
-            // Nobody holds it from now on. What a killed process leaves there is no more than a
-            // wrong name.
+            // Nobody holds it from now on. A killed process leaves no more there than a wrong name.
             drop(self.file.set_len(0));
         }
     }
 }
 
-/// What an attempt to lock a file means: `Some` if the file system knows no locks.
+/// Judges an attempt to lock a file: `Some` if the file system knows no locks.
 fn judge(
     taken: Result<(), TryLockError>,
     path: &Path,
@@ -118,7 +117,7 @@ fn judge(
     }
 }
 
-/// Who holds a lock, as its file says.
+/// The holder of a lock, as its file names it.
 fn holder(mut file: &File) -> String {
     /// More than any host's name takes.
     const LONGEST: u64 = 1024;
@@ -170,9 +169,9 @@ mod tests {
         assert!(Lock::existing(root.path()).unwrap().is_some());
     }
 
-    /// As a killed process leaves it.
+    /// The file is as a killed process leaves it.
     #[test]
-    fn what_an_old_lock_file_says_does_not_block() {
+    fn the_text_of_an_old_lock_file_does_not_block() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join(Lock::FILE), "host n01\nprocess 1\n").unwrap();
         let lock = Lock::take(root.path()).unwrap();

@@ -27,12 +27,12 @@ use super::whole::replace;
 
 /// The folders in which a run has files.
 pub(super) const FOLDERS: [&str; 5] = ["frames", "pictures", "trace", "meshes", "exports"];
-/// What `weft report` writes beside a run's files; it belongs to them.
+/// The page that `weft report` writes beside a run's files; it belongs to them.
 const PAGE: &str = "report.html";
 
 const MAGIC: &str = "weft run files 1";
 
-/// What a list says.
+/// The entries of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed {
     /// The files, by their names relative to the directory.
@@ -75,8 +75,7 @@ impl Listed {
                 }
                 _ => {
                     return Err(malformed(format!(
-                        "line {} is `{}`, which names no file that a run writes; see who has changed this list: \
-                         without it --resume goes on, but --overwrite cannot tell the run's files from others",
+                        "line {} is `{}`, which names no file that a run writes; find out who has changed this list; without it --resume goes on, but --overwrite cannot distinguish the run's files from others",
                         number + 1,
                         line.escape_debug()
                     )));
@@ -164,12 +163,12 @@ impl Manifest {
         &self.prefix
     }
 
-    /// What is listed.
+    /// The entries of the list.
     pub(super) fn listed(&self) -> &Listed {
         &self.listed
     }
 
-    /// Lists a file, before it is made. What is to be listed twice is listed once.
+    /// Lists a file, before it is made. A file that is added twice is listed once.
     pub(super) fn add(&mut self, name: &str) -> io::Result<()> {
         if self.listed.files.contains(name) {
             return Ok(());
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_read_again_and_a_line_without_end_is_not() {
+    fn added_files_are_read_back_and_a_line_without_end_is_dropped() {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(Listed::read(root.path()).unwrap(), None);
         let mut manifest = Manifest::start(root.path(), files(&["history.csv"])).unwrap();

@@ -1,15 +1,15 @@
-//! What a run leaves behind: frames, pictures, tables and its record.
+//! The files that a run leaves behind: frames, pictures, tables and its record.
 //!
 //! | file | by | when |
 //! |---|---|---|
-//! | `run.lock`, `run.files` | [`RunDirectory`] | before all others; each file is listed before it is made |
+//! | `run.lock`, `run.files` | [`RunDirectory`] | first; the list has each file before it is made |
 //! | `run.json` | [`RunRecord`] | at the start (`"exit": null`) and at the end |
 //! | `history.csv` | [`HistoryWriter`] | one line per step |
 //! | `frames.pvd`, `frames/*.vtp` | [`FrameSeries`] | per frame; opens in ParaView |
 //! | `meshes/*.obj` | [`FrameSeries`] | at the start: each cloth as its file has it |
 //! | `exports/*` | [`crate::export`] | at the end, in the formats that the scene asks for |
 //! | `state.*.ckpt` | [`Checkpoint`] | every ten minutes, and at the end |
-//! | `trace.json`, `trace/rank-*` | [`write_trace`], [`write_rank_trace`] | at the end of a run that is traced |
+//! | `trace.json`, `trace/rank-*` | [`write_trace`], [`write_rank_trace`] | at the end, if traced |
 //! | `pictures/*.png` | [`Picture`] | per frame; needs no graphics card and no display |
 //!
 //! In: gathered data, in global original vertex order. Out: files below one [`RunDirectory`]. Only

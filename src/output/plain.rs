@@ -5,8 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// What is wrong with a path that leads to something else than a file, if that is so. `None` also
-/// if nothing is there.
+/// Whether a path leads to something other than a file, and to what. `None` also if nothing is
+/// there.
 pub(super) fn is_other(path: &Path) -> io::Result<Option<&'static str>> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => Ok(None),

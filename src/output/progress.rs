@@ -31,7 +31,8 @@ enum Sink {
 }
 
 impl Progress {
-    /// On a terminal a bar on stderr; otherwise about twenty plain lines on stdout.
+    /// Shows a bar on stderr where that is a terminal; otherwise about twenty plain lines on
+    /// stdout.
     #[must_use]
     pub fn new(total_steps: u64, terminal: bool) -> Self {
         if terminal {
@@ -88,7 +89,7 @@ impl Progress {
         }
     }
 
-    /// The same for a run that goes on after so many steps: they took none of its time.
+    /// Continues after this number of steps, which took none of the run's time.
     #[must_use]
     pub fn after(mut self, steps: u64) -> Self {
         self.before = steps;

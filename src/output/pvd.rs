@@ -59,12 +59,12 @@ impl Collection {
     }
 
     /// Forgets all entries after `time` (in s), of which a continued run makes its own.
-    pub fn truncate_after(&mut self, time: f64) {
+    pub(crate) fn truncate_after(&mut self, time: f64) {
         self.entries.retain(|entry| entry.time <= time);
     }
 
     /// Forgets entries whose files are not there, of which a viewer would find nothing.
-    pub fn keep_existing(&mut self, run: &RunDirectory) {
+    pub(crate) fn keep_existing(&mut self, run: &RunDirectory) {
         self.entries.retain(|entry| run.file(&entry.file).is_file());
     }
 

@@ -27,10 +27,10 @@ pub struct RunRecord {
     pub schema: u32,
     /// The program that ran.
     pub program: ProgramRecord,
-    /// What no other run has, and its trace has too. Runs of earlier programs have none.
+    /// The identity of the run, which its trace has too. Runs of earlier programs have none.
     #[serde(default)]
     pub run: String,
-    /// What it ran on.
+    /// The machine that it ran on.
     pub machine: MachineRecord,
     /// The command line, program first.
     pub command: Vec<String>,
@@ -39,7 +39,7 @@ pub struct RunRecord {
     /// Its bodies, in its order. Runs of earlier programs do not tell.
     #[serde(default)]
     pub bodies: Option<Vec<BodyRecord>>,
-    /// What its frames are of, if it writes any. Runs of earlier programs do not tell.
+    /// The outline of its frames, if it writes any. Runs of earlier programs do not tell.
     #[serde(default)]
     pub frames: Option<FramesRecord>,
     /// Seed of everything random.
@@ -51,17 +51,17 @@ pub struct RunRecord {
     pub partition: Option<PartitionRecord>,
     /// Wall time of the time loop in s, slowest rank.
     pub loop_s: Option<f64>,
-    /// Where the time went, in the order of the phase table.
+    /// The times of the phases, in the order of the phase table.
     #[serde(default)]
     pub phases: Vec<PhaseRecord>,
-    /// What ranks did between steps: the parts of `loop_s` that are of no phase.
+    /// The activities of ranks between steps: the parts of `loop_s` that belong to no phase.
     #[serde(default)]
     pub between: Vec<PhaseRecord>,
     /// How well the ranks were used in steps: outputs are left out, and no wait is useful.
     pub efficiency: Option<Efficiency>,
     /// How the collision tests were shared.
     pub balance: Option<BalanceRecord>,
-    /// What each rank did, by rank.
+    /// The work of each rank, by rank.
     #[serde(default)]
     pub ranks: Vec<RankRecord>,
     /// How ranks were to share work.
@@ -69,37 +69,37 @@ pub struct RunRecord {
     pub sharing: Option<Sharing>,
     /// The last state.
     pub result: Option<ResultRecord>,
-    /// Why its linear solves went no further; of those since it went on.
+    /// The reason why its linear solves went no further; of those since it went on.
     #[serde(default)]
     pub solves: Option<Stops>,
     /// The step of the checkpoint from which the run went on; what is measured is of the time
     /// since.
     #[serde(default)]
     pub resumed_from: Option<u64>,
-    /// Where the cloth of its frames crosses itself or bodies, if they were audited; of the frames
-    /// since it went on.
+    /// The crossings of its frames of cloth with cloth or bodies, if they were audited; of the
+    /// frames since it went on.
     #[serde(default)]
     pub audit: Option<FrameAudit>,
     /// The trace, if there is one.
     #[serde(default)]
     pub trace: Option<TraceRecord>,
-    /// What the history was when the record was written: of the steps that the run went on from
-    /// where it starts, of all at its end. Runs of earlier programs do not say.
+    /// The mark of the history when the record was written. It covers the steps that the run went
+    /// on from where it starts, and all steps at its end. Runs of earlier programs do not say.
     #[serde(default)]
     pub history: Option<HistoryMark>,
-    /// Why the run stopped, in order, before its end.
+    /// The reason why the run stopped, in order, before its end.
     #[serde(default)]
     pub stopped: Option<String>,
-    /// What a reader of the result must know: limits that it breaks.
+    /// Warnings that a reader of the result must know: limits that it breaks.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What went wrong, if anything did.
+    /// The error that ended the run, if one did.
     pub error: Option<String>,
     /// Exit code; `None` while the run goes on, and for ever if it was killed.
     pub exit: Option<u8>,
 }
 
-/// Which program ran.
+/// The program that ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramRecord {
     /// Name of the package.
@@ -154,7 +154,7 @@ pub struct StartRecord {
     pub free_after_s: Option<f64>,
 }
 
-/// What a run ran on.
+/// The machine that a run ran on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineRecord {
     /// Number of ranks.
@@ -163,7 +163,7 @@ pub struct MachineRecord {
     pub threads: u32,
     /// How ranks talk: `solo`, `threads`, `virtual`, `mpi`.
     pub comm: String,
-    /// Which ranks ran on which host.
+    /// The ranks that ran on each host.
     pub hosts: BTreeMap<String, Vec<u32>>,
     /// Cores that the first rank's process may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,7 +172,7 @@ pub struct MachineRecord {
     pub mpi: Option<String>,
 }
 
-/// Which scene ran.
+/// The scene that ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SceneRecord {
     /// Its name.
@@ -197,7 +197,7 @@ pub struct BodyRecord {
     pub formula: Option<Analytic>,
     /// Its velocity in m/s; zero for a body at rest, or one with a motion.
     pub velocity: DVec3,
-    /// Where it goes, if it does not keep its velocity.
+    /// Its path, if it does not keep its velocity.
     pub motion: Option<Motion>,
     /// Whether it deforms besides.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -223,7 +223,7 @@ impl BodyRecord {
 
     /// Whether it stays where it is placed: its triangles are written once.
     #[must_use]
-    pub fn is_still(&self) -> bool {
+    pub(crate) fn is_still(&self) -> bool {
         self.velocity == DVec3::ZERO && self.motion.is_none() && !self.deforms
     }
 
@@ -234,7 +234,7 @@ impl BodyRecord {
     }
 }
 
-/// What frames are of.
+/// The outline of frames.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FramesRecord {
     /// The time between frames in s, as the scene wants it.
@@ -292,7 +292,7 @@ pub struct BalanceRecord {
     pub idle: f64,
 }
 
-/// What one rank did.
+/// The work of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankRecord {
     /// The first patch that it owns.
@@ -321,9 +321,9 @@ pub struct RankRecord {
     pub splits: u64,
     /// Requests for work that it sent.
     pub steal_requests: u64,
-    /// Of those, the ones that brought work.
+    /// Requests among them that brought work.
     pub steals: u64,
-    /// Of those, the ones that brought none.
+    /// Requests among them that brought none.
     pub refused: u64,
     /// Tasks that came from other ranks.
     pub tasks_in: u64,

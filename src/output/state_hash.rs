@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 #[serde(into = "String", try_from = "String")]
 pub struct StateHash(pub u64);
 
-/// What is hashed of a state, all in the order of the scene's own vertices.
+/// The part of a state that is hashed, all in the order of the scene's own vertices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hashed<'a> {
     /// Steps taken.
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_counts() {
+    fn a_state_hash_changes_with_every_bit() {
         let reference = hash(1.0, 0.0);
         assert_ne!(reference, hash(f64::from_bits(1.0f64.to_bits() + 1), 0.0));
         assert_ne!(reference, hash(1.0, -0.0));

@@ -1,9 +1,8 @@
 //! Files of a traced run: `trace.json`, which Perfetto opens, and what each rank recorded.
 //!
-//! A rank's file `trace/rank-NNNNN.bin` says of which run it is and has a checksum
-//! ([`write_trace_file`]); in it is the rank's
-//! [`Timeline`] in the runtime's wire format, with times by its own clock and with what is known of that clock. From these the
-//! merged file can be made again.
+//! A rank's file `trace/rank-NNNNN.bin` names its run and has a checksum ([`write_trace_file`]). It
+//! holds the rank's [`Timeline`] in the runtime's wire format. Times are by the rank's own clock,
+//! beside the known relation of that clock to others, so that the merged file can be made again.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

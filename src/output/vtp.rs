@@ -14,7 +14,7 @@ use glam::DVec3;
 
 use super::{OutputError, RunDirectory};
 
-/// A triangle mesh with arrays, borrowed from whoever has it.
+/// A triangle mesh with arrays, all borrowed.
 #[derive(Clone, Debug)]
 pub struct PolyData<'a> {
     /// Vertex positions in m.
@@ -70,9 +70,9 @@ impl Values<'_> {
 /// Writes `data` to the file `name` of the run.
 ///
 /// # Errors
-/// [`OutputError::Inconsistent`] if an index points outside, an array has the wrong length, two arrays
-/// of the same kind share a name or the mesh is too large for 32-bit connectivity: nothing is
-/// written then. [`OutputError::Write`] if the file cannot be written.
+/// [`OutputError::Inconsistent`] if an index points outside, an array has the wrong length, two
+/// arrays of the same kind share a name or the mesh is too large for 32-bit connectivity: nothing
+/// is written then. [`OutputError::Write`] if the file cannot be written.
 pub fn write_vtp(run: &RunDirectory, name: &str, data: &PolyData<'_>) -> Result<(), OutputError> {
     if let Some(what) = inconsistency(data) {
         return Err(OutputError::Inconsistent {
@@ -197,12 +197,12 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// What one appended block holds.
+/// The contents of one appended block.
 enum Block<'a> {
     Scalar(f64),
     Values(Values<'a>),
     Connectivity(&'a [[u32; 3]]),
-    /// Where each of so many triangles ends in the connectivity.
+    /// The ends, in the connectivity, of this number of triangles.
     Offsets(usize),
 }
 
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused_before_anything_is_written() {
+    fn arrays_that_do_not_fit_together_are_refused_before_anything_is_written() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         let refused = |data: PolyData<'_>, word: &str| {

@@ -11,7 +11,7 @@ use weft_io::read_regular;
 use super::OutputError;
 use crate::mesh::TriMesh;
 
-/// What stands before the first appended block.
+/// The text before the first appended block.
 pub(super) const MARK: &[u8] = b"<AppendedData encoding=\"raw\">\n_";
 
 /// How an array begins.
@@ -45,7 +45,8 @@ pub fn read_triangles(path: &Path) -> Result<TriMesh, OutputError> {
 /// The time of a frame in s.
 ///
 /// # Errors
-/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with a time, or not all of it.
+/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with a time, or not
+/// all of it.
 pub fn read_time(path: &Path) -> Result<f64, OutputError> {
     read(path, |file| {
         let (bytes, _) = block(file, "<FieldData>", ARRAY, "NumberOfPoints")?;
@@ -56,7 +57,8 @@ pub fn read_time(path: &Path) -> Result<f64, OutputError> {
 /// The integers that a frame has for each triangle under a name, such as `patch` and `owner`.
 ///
 /// # Errors
-/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with such integers, or not all of it.
+/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with such integers,
+/// or not all of it.
 pub fn read_integers(path: &Path, name: &str) -> Result<Vec<u32>, OutputError> {
     let of = format!("<DataArray type=\"UInt32\" Name=\"{name}\"");
     read(path, |file| {
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_reads_back_to_the_bit_and_a_part_of_it_is_refused() {
+    fn a_frame_reads_back_to_the_bit_and_a_part_of_it_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         let points = [

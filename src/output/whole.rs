@@ -16,8 +16,8 @@ use super::OutputError;
 /// Writes a file that somebody has named: under a temporary name beside it, which is then renamed
 /// into place.
 ///
-/// A link stays one, and what it leads to is replaced. What is no file, such as a pipe or
-/// `/dev/null`, is written to and stays what it is.
+/// A link stays one, and what it leads to is replaced. A pipe, `/dev/null` or another place that is
+/// no file is written to and stays what it is.
 ///
 /// # Errors
 /// [`OutputError::Write`] naming the file. An older file of that name is still there then.
@@ -84,7 +84,7 @@ mod tests {
     /// that.
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_is_no_file_is_written_to_and_a_link_stays_one() {
+    fn pipes_and_devices_are_written_to_and_a_link_stays_one() {
         use std::os::fd::AsRawFd as _;
 
         let root = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What resists bending of a cloth: elements of its material's model, of one kind for all of its
+//! The bending elements of a cloth: elements of its material's model, of one kind for all of its
 //! mesh.
 //!
 //! The quadratic model has two kinds of elements. Hinges are half the work, and nearly right on
@@ -54,7 +54,7 @@ pub(super) struct Bending {
     pub(super) range: Option<[f64; 2]>,
 }
 
-/// What resists bending of a cloth.
+/// The bending elements of a cloth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BendingInfo {
     /// The kind of its elements, in words.
@@ -79,7 +79,7 @@ impl fmt::Display for BendingInfo {
 }
 
 impl Bending {
-    /// What to tell of them.
+    /// A summary of them.
     pub(super) fn info(&self) -> BendingInfo {
         let kinds = [
             (self.hinges.is_empty(), "hinges"),
@@ -104,7 +104,7 @@ pub(super) enum Bad {
 }
 
 impl Bad {
-    /// As an error of a cloth.
+    /// Names the cloth in an error.
     pub(super) fn of(self, cloth: &str) -> PhysicsError {
         let cloth = cloth.to_owned();
         match self {
@@ -197,7 +197,7 @@ fn is_off([low, high]: [f64; 2], by: f64) -> bool {
     low < 1.0 - by || high > 1.0 + by
 }
 
-/// By how much some direction is off.
+/// The largest relative error of the directions.
 fn off([low, high]: [f64; 2]) -> f64 {
     (1.0 - low).max(high - 1.0)
 }
@@ -233,9 +233,9 @@ fn axis(mesh: &TriMesh, material: &Material, warp: DVec3) -> DVec3 {
 /// perpendicular to it.
 const IN_PLANE: f64 = 0.1;
 
-/// By what energies are to be multiplied so that cylinders have on average the energy that they
-/// have when their vertices do not move, and the least and the largest energy then, over those of
-/// the material; from what these are without moving, and by which share they fall.
+/// The factor of energies with which cylinders have on average the energy that they have when their
+/// vertices do not move, and the least and the largest energy then, over those of the material. It
+/// is found from the energies without moving, and the share by which they fall.
 fn calibrate(stiffness: &[f64; DIRECTIONS], yields: &[f64; DIRECTIONS]) -> (f64, [f64; 2]) {
     let left: Vec<f64> = (stiffness.iter().zip(yields))
         .map(|(stiffness, share)| stiffness * (1.0 - share))
@@ -271,7 +271,7 @@ struct Fitted {
 }
 
 impl Fitted {
-    /// From areas in m² of vertices that are not at a border.
+    /// Begins a fit with the areas in m² of vertices that are not at a border.
     fn new(
         mesh: &TriMesh,
         inner: &[Inner],
@@ -283,7 +283,7 @@ impl Fitted {
         for &(vertices, sides) in inner {
             let points = corners(mesh, vertices);
             let unit = Hinge::new(vertices, points, 1.0).ok_or(Bad::Flat(sides[0]))?;
-            // What bends alike in all directions needs no warp where there is none.
+            // Cloth that bends alike in all directions needs no warp where there is none.
             let [x0, x1, ..] = points;
             let alike = material.bends_alike();
             let unfolded =
@@ -351,8 +351,8 @@ impl Stars {
         })
     }
 
-    /// As plates or shells that are as stiff as they should be where vertices move to where they
-    /// like: of a law that is changed until what is left of it is nearest to that of the material.
+    /// Makes plates or shells that are as stiff as they should be where vertices move freely: of a
+    /// law that is changed until the remaining one is nearest to that of the material.
     fn calibrated(
         mut self,
         mesh: &TriMesh,
@@ -472,7 +472,7 @@ fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
         beside(x2, 1.0),
         beside(x3, -1.0),
     ];
-    // What in_plane calls across points to the third corner.
+    // The axis that `in_plane` calls across points to the third corner.
     let upper = in_plane([x0, x1, x2], warp)?;
     let lower = in_plane([x0, x1, x3], warp)?;
     let lower = DVec2::new(lower.x, -lower.y);

@@ -26,7 +26,7 @@ pub struct Fold {
     pub damping: f64,
 }
 
-/// What a fold does at some positions.
+/// The response of a fold at some positions: its moment, with derivatives.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldState {
     /// `∂θ/∂xᵢ` in 1/m.
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_collapsed_does_nothing() {
+    fn a_collapsed_fold_exerts_no_force() {
         let fold = Fold::new([0, 1, 2, 3], bent(0.2), 1.0, 0.0);
         assert_eq!(fold.state([DVec3::ONE; 4]).moment, 0.0);
     }

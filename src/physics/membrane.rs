@@ -58,9 +58,9 @@ pub struct Moduli {
 }
 
 impl Moduli {
-    /// From Young's moduli along warp and weft, Poisson's ratio and shear modulus [Jones, Mechanics
-    /// of Composite Materials, § 2.5]: `c₁₁ = E₁/(1 − ν₁₂ν₂₁)`, `c₁₂ = ν₁₂ E₂/(1 − ν₁₂ν₂₁)`, with
-    /// `ν₂₁ = ν₁₂ E₂/E₁`.
+    /// Computes the moduli from Young's moduli along warp and weft, Poisson's ratio and shear
+    /// modulus [Jones, Mechanics of Composite Materials, § 2.5]: `c₁₁ = E₁/(1 − ν₁₂ν₂₁)`, `c₁₂ =
+    /// ν₁₂ E₂/(1 − ν₁₂ν₂₁)`, with `ν₂₁ = ν₁₂ E₂/E₁`.
     #[must_use]
     pub fn new(material: &Material) -> Self {
         let ([warp, weft], nu) = (material.stretch, material.poisson);
@@ -234,7 +234,7 @@ impl RestTriangle {
 
     /// The principal directions along which the triangle with corners at `x` (m) is longer than
     /// `threshold` times its rest length, the longest first.
-    pub fn stretched_beyond(
+    pub(crate) fn stretched_beyond(
         &self,
         x: [DVec3; 3],
         threshold: f64,
@@ -460,7 +460,7 @@ impl Stiffness {
 /// A direction in the plane of a triangle, in the axes of its first edge and the normal to that in
 /// the plane; `None` if it is perpendicular to the plane.
 #[must_use]
-pub fn in_plane(corners: [DVec3; 3], direction: DVec3) -> Option<DVec2> {
+pub(crate) fn in_plane(corners: [DVec3; 3], direction: DVec3) -> Option<DVec2> {
     let edge = corners[1] - corners[0];
     let normal = edge.cross(corners[2] - corners[0]);
     let across = normal.cross(edge).try_normalize()?;
@@ -618,7 +618,7 @@ mod tests {
         }
     }
 
-    /// At rest the whole stiffness is the exact derivative of the force.
+    /// The stiffness at rest is the exact derivative of the force.
     #[test]
     fn stiffness_at_rest_is_the_derivative_of_the_force() {
         for triangle in triangles() {

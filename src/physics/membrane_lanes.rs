@@ -22,8 +22,8 @@ use super::element::Times;
 use super::membrane::{Moduli, RestTriangle};
 use crate::simd::{Arithmetic, Lanes, Numbers};
 
-/// What a material's moduli are multiplied with in a system; c₁₁, c₂₂, c₁₂, c₆₆ each: [`STRESS`],
-/// [`CHANGE`], [`BEGUN`].
+/// The factors of a material's moduli c₁₁, c₂₂, c₁₂, c₆₆ in a system: [`STRESS`], [`CHANGE`],
+/// [`BEGUN`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Law([[f64; 4]; 3]);
 
@@ -57,7 +57,7 @@ pub(crate) struct Four {
     gradients: [[f64; 4]; 4],
     /// Areas at rest in m².
     areas: [f64; 4],
-    /// Which of the laws each has.
+    /// The number of each triangle's law.
     laws: [u32; 4],
     /// The places of the corners of the four in arrays by vertices, for each corner.
     corners: [[u32; 4]; 3],
@@ -282,7 +282,7 @@ fn laws_of<L: Lanes, const K: usize>(lanes: L, of: &Four, laws: &[Law]) -> [L::F
     ])
 }
 
-/// From the vectors at the first corner to those at another.
+/// The differences between the vectors at another corner and those at the first.
 #[inline(always)]
 fn between<A: Arithmetic>(
     numbers: A,
@@ -325,7 +325,7 @@ fn between_in<L: Lanes>(lanes: L, of: &Four, vectors: &[[f64; 4]], corner: usize
     ])
 }
 
-/// What blocks are made of.
+/// The data of an element for blocks.
 struct Element<A: Arithmetic> {
     gradients: [Numbers<A>; 4],
     area: Numbers<A>,
@@ -343,12 +343,12 @@ struct Element<A: Arithmetic> {
 struct Blocks<A: Arithmetic> {
     second: Symmetric<A>,
     third: Symmetric<A>,
-    /// By columns.
+    /// The block of both corners with its sign changed, by columns.
     minus_both: [Numbers<A>; 9],
 }
 
 impl<A: Arithmetic> Element<A> {
-    /// For moduli and tension times what they act for.
+    /// The blocks for moduli and tension times the time for which they act.
     #[inline(always)]
     fn blocks(&self, moduli: [Numbers<A>; 4], tension_time: Numbers<A>) -> Blocks<A> {
         let [a, b, c, d] = self.gradients;
@@ -411,8 +411,8 @@ impl<A: Arithmetic> Element<A> {
 }
 
 impl<A: Arithmetic> Blocks<A> {
-    /// Takes away from forces at the second and the third corner what the blocks make of velocities
-    /// relative to that of the first.
+    /// Subtracts, from forces at the second and the third corner, the product of the blocks with
+    /// velocities relative to that of the first.
     #[inline(always)]
     fn pull(&self, [w1, w2]: [Vector<A>; 2], [second, third]: [&mut Vector<A>; 2]) {
         let [a, b, c, d, e, f, g, h, k] = self.minus_both;
@@ -422,7 +422,7 @@ impl<A: Arithmetic> Blocks<A> {
         *third = add_product(self.third.columns(), w2.negative(), *third);
     }
 
-    /// With their signs changed, blocks of different corners.
+    /// Stores the blocks of different corners, with their signs changed.
     #[inline(always)]
     fn store(&self, coupled: &mut [[Coupled; 4]]) {
         let [a, b, c, d, e, f, g, h, k] = self.minus_both;
@@ -735,7 +735,7 @@ mod tests {
     };
 
     proptest! {
-        /// Torn to any shape, and at rest.
+        /// The triangles are torn to any shape, or at rest.
         #[test]
         fn each_of_eight_gets_what_the_formulas_say_and_the_bits_that_it_gets_alone(
             eight in prop::array::uniform8(moving()),

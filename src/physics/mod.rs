@@ -1,4 +1,4 @@
-//! What cloth is made of: masses, in-plane elasticity, bending, and the forces and stiffness they
+//! The physics of cloth: masses, in-plane elasticity, bending, and the forces and stiffness they
 //! give.
 //!
 //! Data flows from a triangle mesh at rest to a [`ClothModel`] (global, the same on every rank),

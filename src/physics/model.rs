@@ -16,7 +16,7 @@ use super::spring::Spring;
 use crate::mesh::TriMesh;
 use crate::scene::{Material, MembraneModel};
 
-/// Why a cloth cannot be simulated.
+/// The reason why a cloth cannot be simulated.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum PhysicsError {
     /// A triangle without area, or with corners that are not finite.
@@ -155,7 +155,7 @@ impl ClothModel {
         }
     }
 
-    /// What resists bending of a cloth whose vertices begin at `first`.
+    /// Adds the bending elements of a cloth whose vertices begin at `first`.
     fn add_bending(
         &mut self,
         name: &str,
@@ -169,8 +169,8 @@ impl ClothModel {
         let areas = own.iter().map(|mass| mass / material.density).collect();
         let bending = bending_of(mesh, areas, material, warp, first);
         let bending = bending.map_err(|bad| bad.of(name))?;
-        // What it takes to stretch all of it alike, twice, in J; that of its finite elements or
-        // springs, and what is added.
+        // Twice the energy in J of stretching all of it alike: of its finite elements or springs,
+        // and the added energy.
         let elastic: f64 = match material.membrane {
             MembraneModel::Springs => (self.springs.iter())
                 .filter(|s| s.vertices[0] >= first)
@@ -322,13 +322,13 @@ impl ClothModel {
 
     /// Whether a triangle is a finite element; if not, springs are in its place.
     #[must_use]
-    pub fn is_element(&self, triangle: usize) -> bool {
+    pub(crate) fn is_element(&self, triangle: usize) -> bool {
         self.material_of(triangle).membrane == MembraneModel::FiniteElements
     }
 
     /// Has the air behind the triangles of the cloth that was added last press by so much more than
     /// the air before them, in Pa.
-    pub fn inflate_last(&mut self, pressure: f64) {
+    pub(crate) fn inflate_last(&mut self, pressure: f64) {
         if let Some(last) = self.pressures.last_mut() {
             *last = pressure;
         }
@@ -342,7 +342,7 @@ impl ClothModel {
 
     /// Whether the air drags at a triangle or pushes it.
     #[must_use]
-    pub fn is_panel(&self, triangle: usize) -> bool {
+    pub(crate) fn is_panel(&self, triangle: usize) -> bool {
         self.drag(triangle) != [0.0; 2] || self.pressure(triangle) != 0.0
     }
 
@@ -449,13 +449,13 @@ impl ClothModel {
 
     /// Mass-proportional damping of a vertex's cloth in 1/s.
     #[must_use]
-    pub fn mass_damping(&self, vertex: usize) -> f64 {
+    pub(crate) fn mass_damping(&self, vertex: usize) -> f64 {
         self.materials[self.cloth_of_vertex[vertex] as usize].damping_mass
     }
 
     /// Stiffness-proportional damping of a triangle's stretching and shearing in s.
     #[must_use]
-    pub fn triangle_damping(&self, triangle: usize) -> [f64; 2] {
+    pub(crate) fn triangle_damping(&self, triangle: usize) -> [f64; 2] {
         let [stretch, shear, _] = self.material_of(triangle).damping;
         [stretch, shear]
     }
@@ -466,15 +466,15 @@ impl ClothModel {
         self.material_of(triangle).strain_limit
     }
 
-    /// By which share springs against bending add to the energy of a cloth that is stretched a
+    /// The share by which springs against bending add to the energy of a cloth that is stretched a
     /// little, in all directions alike: none where it has no such springs, and the more the finer
-    /// its mesh is.
+    /// its mesh.
     #[must_use]
     pub fn added_stretch(&self, cloth: usize) -> f64 {
         self.added_stretches.get(cloth).copied().unwrap_or_default()
     }
 
-    /// What resists bending of a cloth.
+    /// The bending elements of a cloth.
     ///
     /// # Panics
     /// If there is no such cloth.
@@ -513,7 +513,7 @@ fn renamed<T: Copy, const N: usize>(
     elements
 }
 
-/// Where some vertices are.
+/// The positions of some vertices.
 fn at<const N: usize>(vertices: [u32; N], x: &[DVec3]) -> [DVec3; N] {
     vertices.map(|v| x[v as usize])
 }
@@ -646,7 +646,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn renumbering_keeps_physics() {
+    fn renumbering_vertices_changes_no_force() {
         let mesh = grid(5, 1.0);
         let model = model_of(&mesh);
         let n = mesh.positions.len() as u32;

@@ -86,16 +86,16 @@ pub(super) struct Unfolded {
     pub(super) area: f64,
     /// The lengths of its edges in m.
     lengths: [f64; 3],
-    /// For each edge the weights of its ends, of the corner opposite and of the one beyond; none at
-    /// a border.
+    /// The weights, for each edge, of its ends, of the corner opposite and of the one beyond; none
+    /// at a border.
     weights: [Option<[f64; 4]>; 3],
     /// `q` of each edge, in axes of warp and weft, in m; zero at a border.
     felt: [DVec3; 3],
 }
 
 impl Unfolded {
-    /// From corners in m, those beyond the edges if any, and the warp along the first edge and
-    /// across it, towards the third corner. `None` if a triangle spans no area.
+    /// Makes a plate from corners in m, those beyond the edges if any, and the warp along the first
+    /// edge and across it, towards the third corner. `None` if a triangle spans no area.
     pub(super) fn new(
         corners: [DVec3; 3],
         beyond: [Option<DVec3>; 3],
@@ -190,7 +190,7 @@ impl Unfolded {
             for (j, to) in row.iter_mut().enumerate() {
                 *to = entry(compliance, i, j) * if i == j { more } else { 1.0 };
             }
-            // What sees nothing stands alone.
+            // A curvature that no hinge sees stands alone.
             if row[i] <= 0.0 {
                 row[i] = 1.0;
             }
@@ -223,7 +223,7 @@ impl Plate {
         (self.weights).map(|of_row| x.iter().zip(of_row).map(|(x, weight)| *x * weight).sum())
     }
 
-    /// What a vertex is pulled with, the `corner`-th, against what [`Plate::curvatures`] are.
+    /// The pull on the `corner`-th vertex against some [`Plate::curvatures`].
     #[must_use]
     pub fn pull(&self, curvatures: &[DVec3; 3], corner: usize) -> DVec3 {
         let [a, b, c] = self.weights.map(|of_row| of_row[corner]);
@@ -357,8 +357,8 @@ mod tests {
         }
     }
 
-    /// With one hinge it stores less than a plate on all surfaces but one, on which its moment is
-    /// across the hinge.
+    /// A patch with one hinge stores less than a plate on all surfaces but one, on which its moment
+    /// is across the hinge.
     #[test]
     fn at_a_border_the_least_energy_counts() {
         let [a, b, c, below, ..] = star([[0.0; 2]; 6]);

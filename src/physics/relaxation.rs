@@ -20,10 +20,11 @@ pub(super) trait Functionals {
     fn each(&self, visit: impl FnMut(&[u32], &[f64], DVec3));
 }
 
-/// By which share energies of cylinders along all directions fall when vertices that are `movable`
-/// move.
+/// The share by which energies of cylinders along all directions fall when vertices that are
+/// `movable` move.
 pub(super) fn softening(elements: &impl Functionals, movable: &[bool]) -> [f64; DIRECTIONS] {
-    // What the three curvatures, one in each component, pull with, and energies of what may move.
+    // The pulls of the three curvatures, one in each component, and the energies of movable
+    // vertices.
     let mut pull = vec![DVec3::ZERO; movable.len()];
     let mut diagonal = vec![0.0; movable.len()];
     let mut energy = DMat3::ZERO;
@@ -94,12 +95,12 @@ pub(super) fn softening(elements: &impl Functionals, movable: &[bool]) -> [f64; 
     })
 }
 
-/// By components; zero where there is nothing to divide by.
+/// The ratio by components; zero where there is nothing to divide by.
 fn ratio(a: DVec3, b: DVec3) -> DVec3 {
     DVec3::select(b.cmpgt(DVec3::ZERO), a / b, DVec3::ZERO)
 }
 
-/// After eight, nine tenths of what is to be found has been.
+/// The number of iterations. After eight, nine tenths of the fall are found.
 const ITERATIONS: u32 = 8;
 
 /// The share of the energy that is not worth looking for: on many meshes rounding is all there is.

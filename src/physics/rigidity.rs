@@ -33,24 +33,23 @@ use glam::{DMat3, DVec2, DVec3};
 
 use crate::scene::Material;
 
-/// What the fit needs of a hinge.
+/// The facts about a hinge that the fit needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// In the model's numbering.
+    /// The vertices in the model's numbering.
     pub(super) vertices: [u32; 4],
-    /// For the plain prefactor of rigidity 1, and with that what a curvature `κ₁₁`, `κ₂₂`, `κ₁₂` is
-    /// felt by, in m.
+    /// The weights for the plain prefactor of rigidity 1, in m.
     pub(super) weights: [f64; 4],
     pub(super) curved: DVec3,
     /// `(m·a m)²` in the sampled directions, for the plain prefactor of rigidity 1: `2E/κ²` in m².
     felt: [f64; DIRECTIONS],
-    /// What its rigidity is linear in.
+    /// The terms in which its rigidity is linear.
     terms: [f64; TERMS],
     /// The unit vector across its edge, in axes of warp and weft.
     across: DVec2,
 }
 
-/// What a fit found.
+/// The result of a fit.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
     /// The rigidity of each hinge in N m, in the place of the sheet's own.
@@ -61,8 +60,8 @@ pub(super) struct Fit {
 }
 
 impl Shape {
-    /// From the weights of a hinge with rigidity 1 N m and its corners, unfolded, in axes of warp
-    /// and weft: the edge's ends, then those opposite.
+    /// Makes a shape from the weights of a hinge with rigidity 1 N m and its corners, unfolded, in
+    /// axes of warp and weft: the edge's ends, then those opposite.
     pub(super) fn new(vertices: [u32; 4], weights: [f64; 4], corners: [DVec2; 4]) -> Self {
         let felt = std::array::from_fn(|k| {
             let m = direction(k);
@@ -104,7 +103,8 @@ pub(super) fn felt_curvature(weights: [f64; 4], points: [DVec2; 4]) -> DVec3 {
     points.into_iter().zip(weights).map(of).sum()
 }
 
-/// What a quadratic form of curvatures is on cylinders of curvature 1/m along all [`direction`]s.
+/// The values of a quadratic form of curvatures on cylinders of curvature 1/m along all
+/// [`direction`]s.
 pub(super) fn on_cylinders(form: &DMat3) -> [f64; DIRECTIONS] {
     std::array::from_fn(|k| {
         let m = direction(k);

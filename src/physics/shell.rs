@@ -31,10 +31,10 @@ pub struct Shell {
     pub damping: f64,
 }
 
-/// What a shell does at some positions.
+/// The response of a shell at some positions: its moments, with derivatives.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellState {
-    /// For each edge, `∂θ/∂xᵢ` in 1/m: zero of corners that do not turn it.
+    /// The derivatives `∂θ/∂xᵢ` of each edge in 1/m: zero for corners that do not turn it.
     pub modes: [[DVec3; 6]; 3],
     /// The force on corner `i` is `−Σ moments[e] · modes[e][i]`, in N m.
     pub moments: [f64; 3],
@@ -73,7 +73,7 @@ impl Shell {
 
     /// The moments of some angles.
     #[must_use]
-    pub fn moments_of(&self, angles: [f64; 3]) -> [f64; 3] {
+    pub(crate) fn moments_of(&self, angles: [f64; 3]) -> [f64; 3] {
         self.coupling.map(|row| dot(row, angles))
     }
 
@@ -107,7 +107,7 @@ impl ShellState {
         (self.modes).map(|mode| mode.iter().zip(v).map(|(u, v)| u.dot(v)).sum())
     }
 
-    /// What pulls at a corner against moments.
+    /// The pull on a corner against moments.
     #[must_use]
     pub fn pull(&self, moments: [f64; 3], corner: usize) -> DVec3 {
         (self.modes.iter().zip(moments))
@@ -158,7 +158,7 @@ impl Element<6> for Shell {
     }
 }
 
-/// From one angle to another the short way, in rad.
+/// The turn from one angle to another the short way, in rad.
 fn turned(angle: f64, rest: f64) -> f64 {
     let more = angle - rest;
     if more > PI {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_collapsed_does_nothing() {
+    fn a_collapsed_shell_exerts_no_force() {
         let (of, compliance) = unfolded([true; 3]);
         let shell = of.shell([0, 1, 2, 3, 4, 5], &compliance).at_rest(flat());
         assert_eq!(shell.state([DVec3::ONE; 6]).moments, [0.0; 3]);

@@ -29,7 +29,7 @@ pub struct Spring {
     pub damping: f64,
 }
 
-/// What a spring does at some positions.
+/// The response of a spring at some positions: its force, with derivatives.
 #[derive(Clone, Copy, Debug)]
 pub struct SpringState {
     /// Force on the first end in N; the second has the opposite.

@@ -3,8 +3,8 @@
 //!
 //! The largest eigenvalue ω² of `M⁻¹ K`, with K the stiffness of membranes, hinges, plates, folds,
 //! shells and springs at rest, by power iterations on all cloths at once, which do not touch each
-//! other. What comes of them is below the eigenvalue, by some percent. Pins are left out, and
-//! tension, which makes cloth stiffer.
+//! other. Their result is below the eigenvalue, by some percent. Pins are left out, and tension,
+//! which makes cloth stiffer.
 
 use glam::DVec3;
 
@@ -79,7 +79,8 @@ impl ClothModel {
         sums
     }
 
-    /// `K w` at rest, each element times what `weight` makes of its damping in s.
+    /// The product `K w` at rest, with each element times the factor that `weight` gives for its
+    /// damping in s.
     fn pull_at_rest(&self, w: &[DVec3], weight: impl Fn(f64) -> f64) -> Vec<DVec3> {
         let rest = self.rest();
         let mut pull = vec![DVec3::ZERO; w.len()];

@@ -36,7 +36,7 @@ pub struct Given {
     said: String,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Source {
     Options,
@@ -91,7 +91,7 @@ fn digits(bytes: &[u8], count: usize) -> String {
     text
 }
 
-/// What ranks of one run were given differently; the same on all of them.
+/// An error in which ranks of one run were given different things; the same on all of them.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("ranks do not run the same: {told}; {}", if *.options {
     "give every rank the same options"
@@ -106,7 +106,7 @@ pub struct Differences {
 impl Differences {
     /// Whether options alone differ, and neither scenes nor the files that they name.
     #[must_use]
-    pub fn of_options(&self) -> bool {
+    pub(crate) fn of_options(&self) -> bool {
         self.options
     }
 
@@ -168,7 +168,7 @@ impl Differences {
     }
 }
 
-/// Which ranks have a value.
+/// The ranks that have a value.
 fn holders(value: &str, ranks: &[u32]) -> String {
     let have = if ranks.len() == 1 { "has" } else { "have" };
     format!("{} {have} {value}", named(ranks))
@@ -212,8 +212,8 @@ pub fn compare(given: &[Given], comm: &mut dyn Comm) -> Result<(), RunError> {
     Err(Differences::of(&lists, &others).into())
 }
 
-/// What all ranks must have been told alike beside the scene. How many workers ranks have is part
-/// of it: the record has one number, and pictures are shared out by it.
+/// The options that must be alike on all ranks, beside the scene. The number of workers is one of
+/// them: the record has one number, and pictures are shared out by it.
 pub(super) fn of_options(options: &RunOptions) -> Vec<Given> {
     let RunOptions {
         ranks,
@@ -263,7 +263,7 @@ pub(super) fn of_options(options: &RunOptions) -> Vec<Given> {
     ]
 }
 
-/// What a run is to go on from.
+/// The state that a run is to go on from.
 fn resume_given(resume: Option<&Resume>) -> Given {
     Given::said(
         "--resume",
@@ -344,7 +344,7 @@ mod tests {
         Given::option("--steps", count)
     }
 
-    /// What ranks find that were given these lists, on several drivers: the same on each.
+    /// The findings of ranks that were given these lists, on several drivers: the same on each.
     fn found(lists: &[Vec<Given>]) -> Option<String> {
         let body = |comm: &mut dyn Comm| {
             let outcome = compare(&lists[comm.rank().index()], comm);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_with_the_ranks_that_have_it() {
+    fn differences_are_named_with_the_ranks_that_have_them() {
         let list = |count| vec![Given::flag("--audit", true), steps(count)];
         assert_eq!(
             found(&[list(Some(40)), list(Some(30)), list(Some(30))]).unwrap(),

@@ -73,7 +73,7 @@ impl CertifiedTotals {
         certified.into_iter().chain(started).collect()
     }
 
-    /// What a reader of the result must know.
+    /// Warnings that a reader of the result must know.
     pub(super) fn warnings(&self) -> Vec<String> {
         let squeezed = self.first_squeezed.as_ref().map(|first| {
             format!(
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_is_told_and_nothing_is_not() {
+    fn certified_steps_are_reported_only_if_something_was_cut() {
         let mut totals = CertifiedTotals::default();
         assert!(totals.lines().is_empty() && totals.warnings().is_empty());
         (totals.hits, totals.steps, totals.cut) = (12, 1, 3);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_crossed_at_the_start_is_told_until_it_is_free_and_after() {
+    fn cloth_that_crossed_at_the_start_is_reported_until_it_is_free_and_after() {
         let mut totals = CertifiedTotals {
             started_crossing: 12,
             kept: 40,

@@ -11,7 +11,7 @@ pub struct Cuts {
     pub halvings: u64,
     /// Steps in which that happened.
     pub steps: u64,
-    /// Why, in the first of them.
+    /// The reason in the first of them.
     pub first: Option<String>,
     /// The shortest part in s, if any step was taken in parts.
     pub shortest: Option<f64>,
@@ -37,7 +37,7 @@ impl Cuts {
         }
     }
 
-    /// What a reader of the result must know.
+    /// Warnings that a reader of the result must know.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let (Some(why), Some(shortest)) = (&self.first, self.shortest) {

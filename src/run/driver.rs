@@ -351,7 +351,7 @@ fn rank_loop(
     })
 }
 
-/// What all ranks do after a step in which they have said this to each other.
+/// The decision of all ranks after a step in which they have said this to each other.
 fn decided(heard: &[Vec<u8>], is_last: bool) -> Result<Decision, CommError> {
     let said = (0..).map(Rank).zip(heard);
     let said = said.map(|(from, bytes)| wire::decode(bytes).map_err(malformed(from)));

@@ -1,7 +1,7 @@
 //! A whole run: ranks take steps together, rank 0 writes what comes of it.
 //!
 //! The parts stand in files of their own; `driver` has the loop in which a rank takes its steps.
-//! All that decides the trajectory is below it, in [`crate::step`].
+//! Everything that decides the trajectory is below it, in [`crate::step`].
 
 mod alike;
 mod certified;

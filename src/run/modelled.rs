@@ -18,7 +18,7 @@ use super::RunError;
 use super::options::VIRTUAL_STACK;
 use crate::step::{PHASES, SavedState, Simulation, World};
 
-/// What a step took on a modelled machine.
+/// The cost of a step on a modelled machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelledStep {
     /// Its number, from 1.

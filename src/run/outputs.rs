@@ -23,7 +23,7 @@ pub(super) struct Start {
     pub(super) checkpoint: Option<Checkpoint>,
     /// Whether the outputs of an earlier run in the directory are continued.
     pub(super) in_place: bool,
-    /// Sentences about the scene, and about the state that the run goes on from, that are told
+    /// Sentences about the scene, and about the state that the run goes on from, that are shown
     /// before there is a result.
     pub(super) warnings: Vec<String>,
 }
@@ -84,7 +84,7 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
     Ok((start, record))
 }
 
-/// What frames are of.
+/// The outline of frames.
 fn frames_record(world: &World) -> FramesRecord {
     let scene = world.scene();
     let mut vertices = vec![0; scene.cloths.len()];

@@ -1,4 +1,5 @@
-//! What all ranks do after a step: whether to stop, whether to write a checkpoint or a frame.
+//! The decision of all ranks after a step: whether to stop, whether to write a checkpoint or a
+//! frame.
 //!
 //! Clocks and signals differ between ranks, and a checkpoint is collective: so rank 0 decides, and
 //! others say if they have been asked to stop. The decision does not touch the trajectory. Several
@@ -14,7 +15,7 @@ use crate::scene::Output;
 #[cfg(doc)]
 use crate::step::Simulation;
 
-/// What all ranks do after a step.
+/// The decision of all ranks after a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Decision {
     /// Stop before the end, and why.
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stops_early_gets_a_checkpoint_and_who_is_done_has_not_stopped() {
+    fn a_run_that_stops_early_gets_a_checkpoint_and_a_finished_one_has_not_stopped() {
         let (mut pace, now) = pace(false, Some(10));
         let frame = Decision {
             frame: true,
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn who_decides_before_a_step_leaves_time_for_it() {
+    fn a_decision_before_a_step_leaves_time_for_the_step() {
         let (mut pace, now) = pace(false, Some(10));
         let goes_on = Decision::default();
         assert_eq!(pace.decide(now + 3 * SECOND, 1, end(false, false)), goes_on);

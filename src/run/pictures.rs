@@ -14,7 +14,7 @@ const CLOTH: [[f32; 3]; 2] = [[0.50, 0.05, 0.05], [0.60, 0.28, 0.12]];
 const BODY: [f32; 3] = [0.22, 0.36, 0.50];
 const FLAT: [f32; 3] = [0.66, 0.66, 0.63];
 
-/// What a rank draws with.
+/// The data with which a rank draws.
 pub(super) struct Pictures<'w> {
     world: &'w World,
     camera: Camera,
@@ -78,7 +78,7 @@ impl<'w> Pictures<'w> {
     }
 }
 
-/// Where pictures are taken from: as the scene says, or so that cloth and bodies are seen.
+/// The camera of pictures: as the scene says, or so that cloth and bodies are seen.
 fn camera(world: &World) -> Camera {
     let scene = world.scene();
     let (mut low, mut high) = (DVec3::INFINITY, DVec3::NEG_INFINITY);

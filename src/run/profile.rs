@@ -2,8 +2,8 @@
 //! physics.
 //!
 //! On one rank, before a step is taken, its top-level tests are made three times for the time that
-//! they take, and once more, test by test, for their shape. The state does not change by that. What
-//! the other phases cost is taken from the step's report and divided by the amount of work.
+//! they take, and once more, test by test, for their shape. The state does not change by that. The
+//! costs of the other phases are taken from the step's report and divided by the amount of work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint;

@@ -149,7 +149,7 @@ impl Recorder {
         Ok(lacking)
     }
 
-    /// Which steps are missing, and how they come into a record.
+    /// A sentence on the missing steps, and on how they come into a record.
     fn lacking(&self) -> Option<String> {
         let from = self.steps.from();
         let to = self.last.min(self.steps.to());
@@ -160,19 +160,18 @@ impl Recorder {
         };
         if last < first {
             return Some(format!(
-                "there is no record: of steps {from} to {to} the run has taken none; {cure}"
+                "there is no record: the run has taken none of the steps {from} to {to}; {cure}"
             ));
         }
         if (first, last) != (from, to) {
             return Some(format!(
-                "the record has steps {first} to {last} only, of {from} to {to}; for all of them {cure}"
+                "the record has only steps {first} to {last} of {from} to {to}; to record all of them, {cure}"
             ));
         }
         let lead = from.saturating_sub(WARM_UP_STEPS).max(1);
         (self.began >= lead).then(|| {
             format!(
-                "the record lacks steps {lead} to {} of the warm-up, so that replays make forecasts of the very steps \
-                 that these are for: {cure}",
+                "the record lacks steps {lead} to {} of the warm-up, so that replays would make forecasts from the very steps that they forecast: {cure}",
                 self.began
             )
         })

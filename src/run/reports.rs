@@ -1,5 +1,5 @@
-//! What ranks report of their steps, on its way to rank 0, which has a line of the history for
-//! each.
+//! The ranks' reports of their steps, on their way to rank 0, which writes a line of the history
+//! for each step.
 //!
 //! Rank 0 takes the reports of a step when the next one is over: then they are there, and nobody
 //! has waited for anybody. Only where more is to be written, or nothing follows, are they waited
@@ -16,16 +16,16 @@ use crate::step::{Breach, StepReport, Strains};
 
 const TAG: Tag = Tag(0x40);
 
-/// What a rank reports of a step.
+/// A rank's report of a step.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RankStep {
     pub(super) report: StepReport,
     pub(super) strains: Strains,
-    /// What the rank tells of strain beyond a limit, once.
+    /// The rank's warning of strain beyond a limit, given once.
     pub(super) breach: Option<Breach>,
 }
 
-/// What of the last step is still to be written, on rank 0; others have nothing.
+/// The report of the last step, which rank 0 has still to write; other ranks have nothing.
 #[derive(Default)]
 pub(super) struct Reports(Option<(Seen, RankStep)>);
 

@@ -1,6 +1,6 @@
 //! Going on from a checkpoint: which one, and whether it is one of this scene.
 //!
-//! What a scene says of how exactly equations are solved and in which parts steps may be taken
+//! The keys that say how exactly equations are solved and in which parts steps may be taken
 //! ([`Scene::exactness_keys`]) may have changed: a run that failed for it has to be helped. The
 //! trajectory is another one from there on, and the record says so.
 
@@ -26,7 +26,7 @@ pub(super) struct Opened {
     pub(super) checkpoint: Option<Checkpoint>,
     /// Whether the outputs in the directory are continued.
     pub(super) in_place: bool,
-    /// What a reader of the result must know of that, each a sentence.
+    /// Notices about it that a reader of the result must know, each a sentence.
     pub(super) notices: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ struct Found {
     path: PathBuf,
     /// Whether it lies in the output directory.
     in_place: bool,
-    /// Why it is not a newer one.
+    /// The reason why it is not a newer one.
     damage: Option<OutputError>,
 }
 
@@ -88,7 +88,7 @@ fn go_on(
 ) -> Result<Opened, RunError> {
     let header = &found.checkpoint.header;
     let (out, mark) = (&options.out, header.history.as_ref());
-    // What cannot be continued is refused before anything is changed.
+    // A run that cannot be continued is refused before anything is changed.
     let of_history = HistoryWriter::look(out, header.step, mark)?;
     if world.scene().output.frames {
         Collection::read(&out.join(FrameSeries::COLLECTION))?;
@@ -171,7 +171,7 @@ fn other_build(found: &Found) -> Option<String> {
     })
 }
 
-/// Which files of frames before a step are gone, in words.
+/// The files of frames before a step that are gone, in words.
 fn missing(directory: &RunDirectory, step: u64) -> Option<String> {
     /// The most files that are named.
     const NAMED: usize = 4;
@@ -281,7 +281,7 @@ pub(super) fn changed(header: &Header, world: &World) -> Option<String> {
     };
     (now != before).then(|| {
         format!(
-            "from step {} on the run had {} where it had {} before: no run of this scene alone ends so",
+            "from step {} on the run had {} where it had {} before: a run with only one of the two does not end in this state",
             header.step,
             but(&now, &before),
             but(&before, &now)

@@ -18,7 +18,7 @@ pub fn uneven(ranks: u64, vertices: usize, patches: u64, imbalance: f64) -> Opti
     const FEWEST: u64 = 16;
     Some(if wanted * FEWEST <= vertices as u64 {
         format!(
-            "{told}: with partition.patches = {wanted} it is some {:.2}, and the state hash another",
+            "{told}: with partition.patches = {wanted} it is about {:.2}, and the state hash differs",
             expected(wanted, ranks)
         )
     } else {
@@ -26,7 +26,7 @@ pub fn uneven(ranks: u64, vertices: usize, patches: u64, imbalance: f64) -> Opti
         let mut fewer = fewer.map(|fewer| (fewer, expected(patches, fewer)));
         let (fewer, imbalance) = fewer.find(|(_, imbalance)| *imbalance <= BETTER)?;
         format!(
-            "{told}, and the cloth is too small for more patches: with {fewer} ranks it is some {imbalance:.2}"
+            "{told}, and the cloth is too small for more patches: with {fewer} ranks it is about {imbalance:.2}"
         )
     })
 }

@@ -43,7 +43,7 @@ impl Stop {
         }
     }
 
-    /// Why to stop, as this process sees it, if what is taken before it can stop takes up to
+    /// The reason to stop, as this process sees it, if the work before it can stop takes up to
     /// `step`.
     pub(super) fn asked(&self, now: Instant, step: Duration) -> Option<Cause> {
         self.cause().or_else(|| {
@@ -53,7 +53,7 @@ impl Stop {
     }
 }
 
-/// Why a run stopped before its end.
+/// The reason why a run stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// The signal of this number was sent to a rank.

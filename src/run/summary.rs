@@ -1,4 +1,4 @@
-//! What came of a run: the record that is written, and the summary that is printed.
+//! The result of a run: the record that is written, and the summary that is printed.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -79,7 +79,7 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
     record
 }
 
-/// The crossings of a start that are told one by one.
+/// The number of crossings of a start that are named one by one.
 const TOLD: usize = 20;
 
 /// The record of cloth that starts through cloth, if some does.
@@ -94,7 +94,7 @@ pub(super) fn start_record(world: &World) -> Option<StartRecord> {
     })
 }
 
-/// What no two runs have in common, for files that are of one run only.
+/// The identity of a run, which no other run has, for files that belong to one run only.
 fn identity(command: &[String]) -> String {
     let time = SystemTime::now().duration_since(UNIX_EPOCH);
     let time = time.unwrap_or_default().as_nanos();
@@ -102,7 +102,7 @@ fn identity(command: &[String]) -> String {
     hex(&Sha256::digest(text.as_bytes())[..8])
 }
 
-/// Which ranks run where.
+/// The ranks of each host.
 fn hosts(options: &RunOptions) -> BTreeMap<String, Vec<u32>> {
     let mut hosts = BTreeMap::<String, Vec<u32>>::new();
     for (rank, host) in (0..).zip(&options.hosts) {
@@ -198,7 +198,7 @@ fn in_tasks(totals: &RankTotals, workers: usize) -> Duration {
     tasks / u32::try_from(workers.max(1)).unwrap_or(u32::MAX)
 }
 
-/// What each rank did.
+/// The records of the work of each rank.
 fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<RankRecord> {
     // It was made before, or there would be no totals.
     let ownership = Ownership::new(world.tree(), ranks.len()).ok();
@@ -227,16 +227,16 @@ fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<Rank
     ranks.iter().enumerate().map(record).collect()
 }
 
-/// What a trace lacks.
+/// The reason why a trace is incomplete, if it is.
 fn untraced(trace: &TraceSummary) -> Option<String> {
     let Some((first, last)) = trace.steps else {
         return Some(
-            "no step was traced: the run took none of those that --trace asks for".to_owned(),
+            "no step was traced: the run took none of the steps that --trace asks for".to_owned(),
         );
     };
     (trace.dropped > 0).then(|| {
         let lost = format!(
-            "{} events of the trace found no room, those of steps {first} to {last} that came last",
+            "{} events of the trace found no room: the last ones of steps {first} to {last}",
             trace.dropped
         );
         match trace.whole {
@@ -244,7 +244,7 @@ fn untraced(trace: &TraceSummary) -> Option<String> {
                 // No two runs have as many events.
                 let fits = (9 * (to - from + 1) / 10).max(1);
                 format!(
-                    "{lost}; steps {from} to {to} are whole: trace no more than finds room, as in --trace={from}..{}",
+                    "{lost}; steps {from} to {to} are whole: trace only as many steps as find room, as in --trace={from}..{}",
                     from + fits - 1
                 )
             }
@@ -262,7 +262,7 @@ fn pins_move(scene: &Scene) -> bool {
     pins.any(|pin| !pin.is_still())
 }
 
-/// What a reader of the result must know.
+/// Warnings that a reader of the result must know.
 fn warnings(world: &World, last: &Last) -> Vec<String> {
     let scene = world.scene();
     let mut warnings = Vec::new();
@@ -365,7 +365,7 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
     record.solves = Some(summary.stops);
     record.trace = summary.trace.as_ref().map(trace_record);
     record.stopped = summary.stopped.map(|cause| cause.to_string());
-    // What the trace lacks is in `trace`: reports tell it in their own words, once.
+    // The gaps of the trace are in `trace`: reports tell it in their own words, once.
     let untraced = summary.trace.as_ref().and_then(untraced);
     let warnings = summary
         .warnings

@@ -69,9 +69,9 @@ struct Recorded {
 
 /// The phase between two steps.
 const OUTPUTS: &str = "outputs";
-/// Where the phases of a step stand among [`kinds`], behind the step and the outputs.
+/// The number of the first phase of a step among [`kinds`], behind the step and the outputs.
 const FIRST_PHASE: usize = 2;
-/// What can be waited for.
+/// The kinds of messages for which a rank can wait.
 const WAITS: [&str; 11] = [
     "other message",
     "barrier",

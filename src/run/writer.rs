@@ -23,7 +23,7 @@ use crate::step::{Breach, Ledger, SavedState, Simulation, StepReport, World};
 /// A frame is due at a step that is no more than this before its time, in s.
 const SAME_TIME: f64 = 1e-9;
 
-/// What rank 0 sees of a step that is over.
+/// The facts about a finished step that rank 0 sees.
 pub(super) struct Seen {
     step: u64,
     time_s: f64,
@@ -31,15 +31,15 @@ pub(super) struct Seen {
     speed: f64,
     /// Energy in J.
     kinetic: f64,
-    /// Since the first step began.
+    /// The time since the first step began.
     elapsed: Duration,
 }
 
 /// How vertices touch, in the numbering of the patch tree.
 pub(super) struct Touching {
-    /// As [`Simulation::gather_contacts`] tells.
+    /// The states, as [`Simulation::gather_contacts`] tells them.
     pub(super) states: Vec<u32>,
-    /// As [`Simulation::gather_contact_forces`] tells, in N.
+    /// The forces, as [`Simulation::gather_contact_forces`] tells them, in N.
     pub(super) forces: Vec<DVec3>,
 }
 
@@ -87,7 +87,7 @@ impl<'w> Writer<'w> {
             .filter(|(body, _)| body.is_still())
             .map(|(body, mesh)| (body.name.as_str(), mesh))
             .collect();
-        // What an earlier run in this directory has written is continued.
+        // Files of an earlier run in this directory are continued.
         let earlier = header.filter(|_| start.in_place);
         let series = scene.output.frames.then(|| {
             earlier.map_or_else(
@@ -133,7 +133,7 @@ impl<'w> Writer<'w> {
         })
     }
 
-    /// What the history has of the state that a step ended with.
+    /// The facts about the state at the end of a step, for the history.
     pub(super) fn see(&self, simulation: &Simulation<'_>, elapsed: Duration) -> Seen {
         let (speed, kinetic) = motion(self.world.model().masses(), simulation.velocities());
         Seen {
@@ -170,7 +170,7 @@ impl<'w> Writer<'w> {
     pub(super) fn checkpoint(&mut self, state: SavedState) -> Result<(), OutputError> {
         let scene = self.world.scene();
         let build = BuildIdentity::as_far_as_known();
-        // What the checkpoint says of it is to be on the disk before.
+        // The history that the checkpoint describes must be on the disk before.
         self.history.sync()?;
         let header = Header {
             program: build.version.clone(),
@@ -388,7 +388,7 @@ fn write_meshes(world: &World, directory: &RunDirectory) -> Result<(), OutputErr
     Ok(())
 }
 
-/// By how much strain was beyond limits before a checkpoint: at least, if it does not say.
+/// The strain beyond limits before a checkpoint, or the least that it was if the file does not say.
 fn beyond_limit(world: &World, header: &Header) -> f64 {
     let limits = world.scene().cloths.iter().map(|c| c.material.strain_limit);
     let least = header.strain - limits.fold(0.0, f64::max);

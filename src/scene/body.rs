@@ -43,7 +43,7 @@ impl Kind {
     }
 }
 
-/// What stands for a shape in collision tests.
+/// The surface of a shape in collision tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MadeOf {
     Triangles,
@@ -63,7 +63,7 @@ impl MadeOf {
 
 words!(Kind, MadeOf);
 
-/// What the keys of a body say.
+/// The values of the keys of a body.
 pub(super) struct BodyKeys {
     name: Option<String>,
     kind: Option<Kind>,

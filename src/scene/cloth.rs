@@ -26,7 +26,7 @@ enum Source {
     Mesh,
 }
 
-/// What the keys of a cloth say.
+/// The values of the keys of a cloth.
 pub(super) struct ClothKeys {
     source: Option<Source>,
     name: Option<String>,
@@ -215,7 +215,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
             get: |cloth| Some(cloth.translation),
             set: |cloth, translation| cloth.translation = translation,
         },
-        "By how much it is moved, after its rotation about the origin.",
+        "The vector by which it is moved, after its rotation about the origin.",
     )
     .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
@@ -234,7 +234,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
             get: |cloth| Some(cloth.pressure),
             set: |cloth, pressure| cloth.pressure = pressure,
         },
-        "By how much the pressure inside a closed mesh exceeds that outside; its triangles must face \
+        "The pressure inside a closed mesh beyond that outside; its triangles must face \
          outwards.",
     )
     .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
@@ -289,14 +289,14 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
             // It has a header of its own.
             write: |_: &ClothKeys| None,
         },
-        "What it is made of.",
+        "The material of the cloth.",
     )
     .required(
         "material = { density = \"0.15 kg/m2\", stretch = \"1000 N/m\", bending = \"1e-5 N m\" }",
     ),
 ];
 
-/// What the keys of `grid` say.
+/// The values of the keys of `grid`.
 pub(super) struct GridKeys {
     size: [f64; 2],
     vertices: [u64; 2],
@@ -335,7 +335,7 @@ pub(super) const GRID_KEYS: &[Key<GridKeys>] = &[
     .required("vertices = [100, 100]"),
 ];
 
-/// What the keys of `shirt` say.
+/// The values of the keys of `shirt`.
 pub(super) struct ShirtKeys {
     height: f64,
     vertices: u64,
@@ -486,8 +486,8 @@ fn shirt(table: &Table<'_>, owner: &ClothKeys, surroundings: &Surroundings<'_>) 
     }
 }
 
-/// Notes cells that are not larger than the thickness of the cloth: neighbours would push each
-/// other.
+/// Notes cells that are not larger than the thickness of the cloth, where all pairs push:
+/// neighbours would push each other.
 fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: Thickness) {
     let Thickness { key, thickness } = thickness;
     for axis in 0..2 {
@@ -497,8 +497,8 @@ fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: Thi
         if cell <= thickness {
             let message = format!(
                 "cells of {:.3} mm {}are not larger than {key}, {:.3} mm, so \
-                 that neighbours would push each other; take fewer vertices, a smaller \
-                 {key}, or contact.self_collision = false",
+                 that neighbours would push each other; take fewer vertices, a smaller {key}, \
+                 contact.pairs = \"closest\", or contact.self_collision = false",
                 cell * 1e3,
                 if size[0] == size[1] {
                     ""

@@ -7,9 +7,9 @@ use glam::DVec3;
 use weft_runtime::Policy;
 
 use super::{
-    Balance, BendingModel, ContactParameters, Crossings, Culling, Format, Integrator, Material,
-    MembraneModel, Output, Partition, Pipeline, Preconditioner, Response, Sides, Solver, Squeezed,
-    Start, Substeps, Time,
+    Balance, BendingModel, ContactPairs, ContactParameters, Crossings, Culling, Format, Integrator,
+    Material, MembraneModel, Output, Partition, Pipeline, Preconditioner, Response, Sides, Solver,
+    Squeezed, Start, Substeps, Time,
 };
 use crate::physics::air::Air;
 
@@ -95,6 +95,7 @@ impl Default for ContactParameters {
             self_collision: true,
             self_friction: 0.3,
             culling: Culling::Smooth,
+            pairs: ContactPairs::All,
             response: Response::Jacobi,
             tolerance: 0.005,
             iterations: 100,

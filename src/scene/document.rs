@@ -1,7 +1,7 @@
 //! A TOML text as a tree whose every value knows where it was said.
 //!
 //! In: the text of a scene and the overrides of the command line. Out: a [`Node`] tree in which an
-//! override's values carry the override as their place. What keys mean is not known here.
+//! override's values carry the override as their place. The meaning of keys is not known here.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) struct Node {
     pub(super) origin: Origin,
 }
 
-/// What TOML can say, without dates' details.
+/// A value in TOML, without dates' details.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
@@ -35,12 +35,12 @@ pub(super) enum Value {
 /// A key of a table with its value.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// Where the key stands.
+    /// The place of the key.
     pub(super) origin: Origin,
     pub(super) node: Node,
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Origin {
     /// This line of the text, from 1.
@@ -173,7 +173,7 @@ impl Node {
 }
 
 impl Value {
-    /// What it is, with article, for messages.
+    /// The kind of value, with article, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",
@@ -218,7 +218,7 @@ fn element_index(elements: &[Node], part: &str, path: &str) -> Result<Option<usi
     ))
 }
 
-/// What to say of a key that stands twice; `None` if something else is wrong.
+/// The problem with a key that stands twice; `None` if something else is wrong.
 fn said_twice(
     text: &str,
     error: &toml::de::Error,

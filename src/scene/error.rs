@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use weft_io::Show as _;
 
-/// Why a scene was refused. The command ends with exit code 3 on any of these.
+/// The reason why a scene was refused. The command ends with exit code 3 on any of these.
 ///
 /// Each says all it knows when displayed; there is no chain of sources to print.
 #[derive(Debug, Error)]
@@ -24,7 +24,7 @@ pub enum SceneError {
     Unreadable {
         /// The path that was tried.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: std::io::Error,
     },
     /// The text does not describe a scene; every problem found, sorted by line.
@@ -47,7 +47,7 @@ impl SceneError {
 /// Shown as `scenes/x.toml:12: cloth.material.bendng: unknown key; did you mean ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it is.
+    /// The place of the problem.
     pub location: Location,
     /// The dotted key, empty for a syntax error.
     pub key: String,
@@ -55,10 +55,10 @@ pub struct Problem {
     pub message: String,
 }
 
-/// Where something in a scene was said.
+/// A place in a scene.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// In the text.
+    /// A place in the text.
     Text {
         /// The file, if the text came from one.
         path: Option<PathBuf>,
@@ -67,7 +67,7 @@ pub enum Location {
         /// Column in characters, from 1, for syntax errors.
         column: Option<usize>,
     },
-    /// In an override given on the command line, as `key=value`.
+    /// An override given on the command line, as `key=value`.
     Override(String),
 }
 

@@ -1,4 +1,4 @@
-//! What the value of a key may be: a quantity in a range, a count, a word out of several.
+//! Forms of values of keys: a quantity in a range, a count, a word out of several.
 //!
 //! Each [`Form`] reads a value, writes one that is read as the same bits, and tells the book what
 //! it may be.
@@ -21,7 +21,7 @@ pub(super) struct Written {
     pub(super) unit: &'static str,
 }
 
-/// What the value of a key may be.
+/// A form that the value of a key may have.
 pub(super) trait Form: Sync {
     /// The value in a program.
     type Value;
@@ -91,7 +91,7 @@ pub(super) struct CountOr(pub(super) u64, pub(super) u64, pub(super) &'static st
 
 /// Values with names in scenes.
 pub(super) trait Word: Copy + 'static {
-    /// All there are.
+    /// All values of the type.
     fn all() -> Vec<Self>;
 
     /// The name in scenes.
@@ -507,8 +507,8 @@ pub(super) fn vector(v: DVec3) -> String {
     format!("[{:?}, {:?}, {:?}]", v.x, v.y, v.z)
 }
 
-/// A TOML text with its quotes. What is not safe to show is written in ASCII with TOML's own
-/// escapes, so that it is read as it was.
+/// A TOML text with its quotes. Characters that are not safe to show are written in ASCII with
+/// TOML's own escapes, so that the text is read as it was.
 pub(super) fn quoted(text: &str) -> String {
     if text.shown().to_string() == text {
         return toml::Value::from(text).to_string();
@@ -530,7 +530,7 @@ fn handy(value: f64, dimension: Dimension) -> String {
         .into_iter()
         .find(|(_, factor)| has_prefixes && value * factor >= 1.0 - 1e-9);
     let (prefix, factor) = found.unwrap_or(("", 1.0));
-    // What the multiplication rounds is not shown.
+    // The rounding of the multiplication is not shown.
     let scaled = format!("{:.9e}", value * factor).parse().unwrap_or(value);
     match unit {
         "" => Number(scaled).to_string(),

@@ -1,8 +1,8 @@
 //! Keys that a scene sets in vain: they act only together with another one that it does not set.
 //!
-//! What contradicts another key is refused when it is read ([`super::load`]). What is only idle is
-//! told, so that one may try a scene with and without the other key. Each key's entry says when it
-//! is idle.
+//! A key that contradicts another is refused when it is read ([`super::load`]). A key that is only
+//! idle gives a notice, so that one may try a scene with and without the other key. Each key's
+//! entry says when it is idle.
 
 use super::Scene;
 use super::key::Idle;

@@ -1,9 +1,9 @@
 //! The description of a key of a scene: how it is read, echoed, warned of and told of in the book.
 //!
-//! Every table of a scene has a list of [`Key`]s, in the order in which they are read and echoed.
-//! A key's entry has its name, its [`Form`] (unit and range), where its value goes, and a sentence
-//! for the book. Its default is the value that an object has which nothing was read into. What
-//! concerns several keys at once is checked by the code of the table after all keys were read.
+//! Every table of a scene has a list of [`Key`]s, in the order in which they are read and echoed. A
+//! key's entry has its name, its [`Form`] (unit and range), where its value goes, and a sentence
+//! for the book. Its default is the value that an object has which nothing was read into. Rules on
+//! several keys at once are checked by the code of the table after all keys were read.
 
 use std::fmt::Write as _;
 
@@ -19,15 +19,15 @@ pub(super) struct Key<S: 'static> {
     pub(super) field: &'static dyn Field<S>,
     /// A sentence for the book, in Markdown.
     pub(super) about: &'static str,
-    /// What the book says of the default if the value of the key is absent then.
+    /// The default as the book names it, if the value of the key is absent then.
     pub(super) unset: &'static str,
     /// A line to propose to someone who has forgotten the key; keys with a default have none.
     pub(super) example: Option<&'static str>,
-    /// Which tables may have the key, if not all.
+    /// The tables that may have the key, if not all.
     pub(super) only: Option<Only<S>>,
-    /// What depends on the key.
+    /// The part of a run that depends on the key.
     pub(super) changes: Changes,
-    /// Why the key has no effect in a scene, if so.
+    /// The reason why the key has no effect in a scene, if so.
     pub(super) idle: Option<fn(&Scene) -> Option<&'static str>>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Only<S> {
     pub(super) holds: fn(&S) -> bool,
 }
 
-/// What depends on a key.
+/// The part of a run that depends on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Changes {
     /// The trajectory.
@@ -117,7 +117,7 @@ impl<S> Key<S> {
         self.only.as_ref().is_none_or(|only| (only.holds)(section))
     }
 
-    /// Why the key has no effect in a scene, if it has the value that it has in `default`.
+    /// The reason why the key has no effect in a scene, if its value is the one in `default`.
     fn idle_at_default(&self, section: &S, default: &S, scene: &Scene) -> Option<&'static str> {
         let why = self.idle?(scene)?;
         (self.field.write(section) == self.field.write(default)).then_some(why)
@@ -132,19 +132,19 @@ pub(super) trait Field<S>: Sync {
     /// The value in TOML, or `None` if it is not set.
     fn write(&self, section: &S) -> Option<Written>;
 
-    /// What the value may be, for the book.
+    /// The possible values, for the book.
     fn describe(&self) -> String;
 
     /// The value for the book, in handy units, or `None` if it is not set.
     fn show(&self, section: &S) -> Option<String>;
 
-    /// What the value may be, as a JSON schema; `None` for a table, which has its own keys.
+    /// The possible values, as a JSON schema; `None` for a table, which has its own keys.
     fn schema(&self) -> Option<serde_json::Value>;
 }
 
 /// A value of one form, and where it goes.
 pub(super) struct Value<S, F: Form> {
-    /// What it may be.
+    /// The form of its value.
     pub(super) form: F,
     /// Takes it out of a section; `None` if it is not set.
     pub(super) get: fn(&S) -> Option<F::Value>,
@@ -178,7 +178,7 @@ impl<S, F: Form> Field<S> for Value<S, F> {
 
 /// A table or an array of tables, which the code around it reads, since it has to know more.
 pub(super) struct Nested<S> {
-    /// What it is, for the book.
+    /// The kind of table, for the book.
     pub(super) what: &'static str,
     /// Writes it in one line, or as a list; `None` if it is absent or has a header of its own.
     pub(super) write: fn(&S) -> Option<Written>,
@@ -342,8 +342,9 @@ impl<O: FnMut(&mut String)> Visitor for Echo<'_, O> {
 pub(super) struct Idle<'a> {
     /// The scene that the sections are of.
     pub(super) scene: &'a Scene,
-    /// The keys that a text sets, by their dotted names, while it is being read: then idle keys are
-    /// told that are set to their defaults. Without it those are told that have other values.
+    /// The keys that a text sets, by their dotted names, while it is being read: then notices are
+    /// about idle keys that are set to their defaults. Without it they are about those that have
+    /// other values.
     pub(super) set: Option<&'a [String]>,
     /// The sentences.
     pub(super) told: Vec<String>,

@@ -1,4 +1,4 @@
-//! From text to a checked [`Scene`], and the format of scene files, which is that of the book:
+//! Makes a checked [`Scene`] from text. The format of scene files is that of the book:
 //!
 #![doc = include_str!("../../docs/src/scene.md")]
 
@@ -74,7 +74,7 @@ impl Scene {
             .iter()
             .any(|(key, _)| policy_key(key) == Some(POLICY))
         {
-            // Whoever names a policy means all of it, and not the parts that the text has changed.
+            // A policy that is named replaces all keys of the text's policy.
             let keys: Vec<&str> = policy_keys().collect();
             document.forget(Balance::NAME, &keys);
         }
@@ -145,7 +145,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
 
     let surroundings = Surroundings {
         folder: path.and_then(Path::parent),
-        thickness: contact.self_collision.then_some(contact.thickness),
+        thickness: contact.pushes_all_pairs().then_some(contact.thickness),
         step: time.step,
         names: BTreeSet::new().into(),
     };

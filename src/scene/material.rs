@@ -66,7 +66,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
                 }
             },
         },
-        "What resists stretching and shearing.",
+        "The model of the resistance to stretching and shearing.",
     ),
     Key::new(
         "stretch",
@@ -108,7 +108,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
             get: |material| Some(material.bending_model),
             set: |material, model| material.bending_model = model,
         },
-        "What resists bending. With `\"dihedral\"`, folds of the mesh are at rest.",
+        "The model of the resistance to bending. With `\"dihedral\"`, folds of the mesh are at rest.",
     ),
     Key::new(
         "bending",
@@ -284,13 +284,13 @@ fn check_bending(table: &Table<'_>, material: &Material) {
     if !material.bending_fit && !material.bends_alike() && is_known {
         table.note(
             "bending_fit",
-            "a rigidity that depends on the direction is had by a fit to the mesh; take `true`",
+            "a rigidity that depends on the direction needs a fit to the mesh; take `true`",
         );
     }
     if table.has("bending_radius") && material.bending_model != BendingModel::Springs {
         table.note(
             "bending_radius",
-            "is of bending springs; take bending_model = \"springs\", or leave it out",
+            "applies only to bending springs; take bending_model = \"springs\", or leave it out",
         );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: one TOML file and the overrides of the command line. Out: a [`Scene`], in which all lengths
 //! are in m, times in s, masses in kg, angles in rad, and nothing needs checking again. All
-//! problems are told at once, each with file, line, key and the nearest right name
+//! problems are reported at once, each with file, line, key and the nearest right name
 //! ([`SceneError`]).
 //!
 //! ```
@@ -86,11 +86,11 @@ pub struct Scene {
     pub gravity: DVec3,
     /// The air, for cloths that have drag coefficients.
     pub air: Air,
-    /// At least one cloth.
+    /// The cloths, at least one.
     pub cloths: Vec<Cloth>,
     /// Bodies the cloths collide with.
     pub bodies: Vec<Body>,
-    /// What the start may be like.
+    /// Limits on the state in which the scene may start.
     pub start: Start,
     /// Contact parameters.
     pub contact: ContactParameters,
@@ -152,9 +152,9 @@ impl Time {
 pub struct Cloth {
     /// Its name in messages and files.
     pub name: String,
-    /// Where its mesh comes from.
+    /// The source of its mesh.
     pub source: ClothSource,
-    /// What it is made of.
+    /// The material of the cloth.
     pub material: Material,
     /// Direction of its warp in the mesh's own axes, before any rotation; a unit vector. If absent,
     /// that of
@@ -172,7 +172,7 @@ pub struct Cloth {
     pub pins: Vec<Pin>,
 }
 
-/// Where a cloth's mesh comes from.
+/// The source of a cloth's mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClothSource {
     /// A flat rectangle in a plane `z = const`, herringbone diagonals.
@@ -188,7 +188,7 @@ pub enum ClothSource {
     },
     /// A shirt, upright, its front towards -y; see [`crate::mesh::shirt`].
     Shirt {
-        /// From hem to shoulder in m.
+        /// The height from hem to shoulder in m.
         height: f64,
         /// Vertices along that.
         vertices: usize,
@@ -255,7 +255,7 @@ pub enum Units {
 }
 
 impl Units {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 5] = [
         Self::Metres,
         Self::Centimetres,
@@ -299,7 +299,7 @@ pub enum Up {
 }
 
 impl Up {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Y, Self::Z];
 
     /// The name in scenes.
@@ -313,7 +313,7 @@ impl Up {
 
     /// A vector of a file in the axes of scenes, in which z points upwards.
     #[must_use]
-    pub fn to_scene(self, v: DVec3) -> DVec3 {
+    pub(crate) fn to_scene(self, v: DVec3) -> DVec3 {
         match self {
             // No zero gets a sign.
             Self::Y => DVec3::new(v.x, 0.0 - v.z, v.y),
@@ -323,7 +323,7 @@ impl Up {
 
     /// A vector of a scene in the axes of a file.
     #[must_use]
-    pub fn to_file(self, v: DVec3) -> DVec3 {
+    pub(crate) fn to_file(self, v: DVec3) -> DVec3 {
         match self {
             Self::Y => DVec3::new(v.x, v.z, 0.0 - v.y),
             Self::Z => v,
@@ -336,7 +336,7 @@ impl Up {
 pub struct Material {
     /// Areal density in kg/m².
     pub density: f64,
-    /// What resists stretching and shearing.
+    /// The model of the resistance to stretching and shearing.
     pub membrane: MembraneModel,
     /// Membrane stiffness (Young's modulus times thickness) in N/m.
     pub stretch: [f64; 2],
@@ -346,7 +346,7 @@ pub struct Material {
     /// Poisson's ratio in the plane, in [0, 0.5): contraction along the weft of cloth pulled along
     /// its warp.
     pub poisson: f64,
-    /// What resists bending.
+    /// The model of the resistance to bending.
     pub bending_model: BendingModel,
     /// Bending rigidity in N m.
     pub bending: [f64; 2],
@@ -370,7 +370,7 @@ pub struct Material {
 impl Material {
     /// Whether the plane has no directions: then the law of an isotropic sheet is used.
     #[must_use]
-    pub fn is_isotropic(&self) -> bool {
+    pub(crate) fn is_isotropic(&self) -> bool {
         let [warp, weft] = self.stretch;
         let [stretch, shear, _] = self.damping;
         warp == weft && self.shear.is_none() && stretch == shear
@@ -378,7 +378,7 @@ impl Material {
 
     /// Whether bending has no directions.
     #[must_use]
-    pub fn bends_alike(&self) -> bool {
+    pub(crate) fn bends_alike(&self) -> bool {
         let [warp, weft] = self.bending;
         warp == weft && self.bending_bias.is_none_or(|bias| bias == warp)
     }
@@ -394,7 +394,7 @@ impl Material {
     }
 }
 
-/// What resists stretching and shearing.
+/// The models of the resistance to stretching and shearing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MembraneModel {
     /// Corotational linear finite elements.
@@ -404,7 +404,7 @@ pub enum MembraneModel {
 }
 
 impl MembraneModel {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::FiniteElements, Self::Springs];
 
     /// The name in scenes.
@@ -417,19 +417,19 @@ impl MembraneModel {
     }
 }
 
-/// What resists bending.
+/// The models of the resistance to bending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BendingModel {
     /// A quadratic form of positions, for cloth that is flat at rest.
     Quadratic,
-    /// By angles between triangles; those of the mesh are at rest.
+    /// A model by angles between triangles; the angles of the mesh are at rest.
     Dihedral,
     /// Springs across edges.
     Springs,
 }
 
 impl BendingModel {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 3] = [Self::Quadratic, Self::Dihedral, Self::Springs];
 
     /// The name in scenes.
@@ -446,9 +446,9 @@ impl BendingModel {
 /// Vertices that are held, in all directions or in some, and where they are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pin {
-    /// Which vertices these are.
+    /// The vertices that are held.
     pub held: Held,
-    /// Where they may go on their own.
+    /// The directions in which they may go on their own.
     pub slide: Slide,
     /// Constant velocity in m/s with which they are taken along; zero for a pin at rest, or one
     /// with a motion.
@@ -475,7 +475,7 @@ impl Pin {
 
     /// Whether it does the same to its vertices as another one.
     #[must_use]
-    pub fn does_as(&self, other: &Self) -> bool {
+    pub(crate) fn does_as(&self, other: &Self) -> bool {
         let moves_alike = match (&self.motion, &other.motion) {
             (None, None) => true,
             (Some(own), Some(other)) => own.moves_as(other),
@@ -489,7 +489,7 @@ impl Pin {
 
     /// Whether it stays where it was.
     #[must_use]
-    pub fn is_still(&self) -> bool {
+    pub(crate) fn is_still(&self) -> bool {
         self.velocity == DVec3::ZERO && self.motion.is_none()
     }
 }
@@ -525,14 +525,14 @@ impl Held {
     }
 }
 
-/// Where held vertices may go.
+/// The directions in which held vertices may go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Slide {
-    /// They are fixed.
+    /// They may go nowhere.
     Nowhere,
     /// Along a line with this direction, of unit length.
     Rail(DVec3),
-    /// In a plane with this normal, of unit length.
+    /// They may go in a plane with this normal, of unit length.
     Plane(DVec3),
 }
 
@@ -574,7 +574,7 @@ pub struct Body {
     pub friction: f64,
     /// Constant velocity in m/s; zero for a body at rest, or one with a motion.
     pub velocity: DVec3,
-    /// Where it goes, if it does not keep its velocity.
+    /// The path of the body, if it does not keep its velocity.
     pub motion: Option<Motion>,
     /// How its mesh deforms, if it does.
     pub deformation: Option<Deformation>,
@@ -583,7 +583,7 @@ pub struct Body {
 impl Body {
     /// Whether it stays where it was placed, as it is.
     #[must_use]
-    pub fn is_still(&self) -> bool {
+    pub(crate) fn is_still(&self) -> bool {
         self.velocity == DVec3::ZERO && self.motion.is_none() && self.deformation.is_none()
     }
 }
@@ -634,7 +634,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 3] = [Self::X, Self::Y, Self::Z];
 
     /// The name in scenes.
@@ -699,9 +699,9 @@ pub enum Shape {
 /// How a body's shape is represented in collision tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Surface {
-    /// By its signed distance.
+    /// A test by the body's signed distance.
     Analytic,
-    /// By triangles about this long, BVH against BVH.
+    /// A test with triangles about this long, BVH against BVH.
     Triangles {
         /// Edge length aimed at in m; 0 for [`Shape::Mesh`], whose triangles are used as they are.
         edge: f64,
@@ -711,7 +711,7 @@ pub enum Surface {
 impl Scene {
     /// Whether cloth may start through cloth, to be pulled apart by certified steps.
     #[must_use]
-    pub fn keeps_crossings(&self) -> bool {
+    pub(crate) fn keeps_crossings(&self) -> bool {
         self.start.crossings == Crossings::Keep && self.contact.certify
     }
 
@@ -731,24 +731,24 @@ impl Scene {
     }
 }
 
-/// What the start may be like.
+/// Limits on the state in which a scene may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// What becomes of cloth that starts through cloth.
+    /// The treatment of cloth that starts through cloth.
     pub crossings: Crossings,
 }
 
-/// What becomes of cloth that starts through cloth, by the names that scenes give it.
+/// The ways to treat cloth that starts through cloth, by the names that scenes give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossings {
     /// The scene is refused.
     Refuse,
-    /// It is listed, and pulled apart.
+    /// The start is accepted: crossings are listed, and pulled apart.
     Keep,
 }
 
 impl Crossings {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Refuse, Self::Keep];
 
     /// The name in scenes.
@@ -771,8 +771,10 @@ pub struct ContactParameters {
     pub self_collision: bool,
     /// Coulomb's coefficient of friction of cloth on cloth, of cloths that have none of their own.
     pub self_friction: f64,
-    /// Which tests of cloth against itself are left out.
+    /// The tests of cloth against itself that are left out.
     pub culling: Culling,
+    /// The pairs of features of cloth that push each other.
+    pub pairs: ContactPairs,
     /// How impulses between layers are found.
     pub response: Response,
     /// A pass ends when no constraint asks for more than this share of the least distance to keep
@@ -785,11 +787,11 @@ pub struct ContactParameters {
     pub strain_change: Option<f64>,
     /// Whether displacements are cut where cloth would cross cloth or bodies.
     pub certify: bool,
-    /// What becomes of cloth that bodies leave no room.
+    /// The treatment of cloth to which bodies leave no room.
     pub squeezed: Squeezed,
-    /// What a step does about contacts, and when.
+    /// The way in which a step answers contacts, and when.
     pub pipeline: Pipeline,
-    /// Into how many substeps a step of [`Pipeline::History`] is cut.
+    /// The number of substeps of a step of [`Pipeline::History`].
     pub substeps: Substeps,
     /// The stiffness in N/m of the springs by which pairs of features of cloth that are too close
     /// push each other apart, with [`Pipeline::History`].
@@ -799,7 +801,17 @@ pub struct ContactParameters {
     pub sides: Sides,
 }
 
-/// What a step does about contacts, and when, by the names that scenes give it.
+impl ContactParameters {
+    /// Whether all pairs of features of cloth that come within reach push each other, neighbours of
+    /// one sheet too.
+    #[must_use]
+    pub fn pushes_all_pairs(&self) -> bool {
+        self.self_collision
+            && (self.pairs == ContactPairs::All || self.pipeline == Pipeline::History)
+    }
+}
+
+/// The ways in which a step can answer contacts, and when, by the names that scenes give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipeline {
     /// Contacts are found in every substep, and each substep is certified.
@@ -810,7 +822,7 @@ pub enum Pipeline {
 }
 
 impl Pipeline {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Search, Self::History];
 
     /// The name in scenes.
@@ -823,12 +835,12 @@ impl Pipeline {
     }
 }
 
-/// Into how many substeps a step is cut.
+/// The number of substeps of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Substeps {
-    /// Always so many.
+    /// This number.
     Fixed(u32),
-    /// Into [`Substeps::MOST`], and it is certified after as many of them as goes well.
+    /// A step has [`Substeps::MOST`], and it is certified after as many of them as goes well.
     Adaptive,
 }
 
@@ -857,12 +869,12 @@ pub enum Sides {
     Parity,
     /// A pair that looks as if it were on the wrong side is on it [Selle et al. 2009, §5].
     Paper,
-    /// They do not: each is taken to be where it belongs.
+    /// Nothing tells sides: each feature is taken to be where it belongs.
     None,
 }
 
 impl Sides {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 3] = [Self::Parity, Self::Paper, Self::None];
 
     /// The name in scenes.
@@ -872,6 +884,30 @@ impl Sides {
             Self::Parity => "parity",
             Self::Paper => "paper",
             Self::None => "none",
+        }
+    }
+}
+
+/// The pairs of features of cloth that push each other where they come within reach, by the names
+/// that scenes give them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContactPairs {
+    /// All.
+    All,
+    /// Pairs at local minima of the distance between the surfaces around them.
+    Closest,
+}
+
+impl ContactPairs {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::All, Self::Closest];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Closest => "closest",
+            Self::All => "all",
         }
     }
 }
@@ -888,7 +924,7 @@ pub enum Response {
 }
 
 impl Response {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 3] = [Self::Jacobi, Self::GaussSeidel, Self::Both];
 
     /// The name in scenes.
@@ -902,7 +938,7 @@ impl Response {
     }
 }
 
-/// What becomes of cloth that bodies leave no room, by the names that scenes give it.
+/// The ways to treat cloth to which bodies leave no room, by the names that scenes give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Squeezed {
     /// The body of the higher number lets it through, and it is led out when there is room.
@@ -912,7 +948,7 @@ pub enum Squeezed {
 }
 
 impl Squeezed {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Give, Self::Stop];
 
     /// The name in scenes.
@@ -936,7 +972,7 @@ pub enum Culling {
 }
 
 impl Culling {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Smooth, Self::None];
 
     /// The name in scenes.
@@ -959,7 +995,7 @@ pub struct Solver {
     pub velocity_tolerance: Option<f64>,
     /// Iterations after which the run stops with an error.
     pub max_iterations: u32,
-    /// What makes the iterations fewer.
+    /// The preconditioner, with which the solve takes fewer iterations.
     pub preconditioner: Preconditioner,
     /// The time integration.
     pub integrator: Integrator,
@@ -985,7 +1021,7 @@ pub enum Integrator {
 }
 
 impl Integrator {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 4] = [Self::Euler, Self::Bdf2, Self::Newmark, Self::Central];
 
     /// The name in scenes.
@@ -1002,7 +1038,7 @@ impl Integrator {
     /// Whether elastic forces are those at the end of the step, so that steps may be longer than
     /// the time in which a wave crosses a triangle.
     #[must_use]
-    pub fn is_implicit(self) -> bool {
+    pub(crate) fn is_implicit(self) -> bool {
         matches!(self, Self::Euler | Self::Bdf2)
     }
 }
@@ -1019,7 +1055,7 @@ pub enum Preconditioner {
 }
 
 impl Preconditioner {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 3] = [Self::BlockJacobi, Self::PatchSsor, Self::Multilevel];
 
     /// The name in scenes.
@@ -1071,7 +1107,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 7] = [
         Self::Vtp,
         Self::Usd,
@@ -1115,8 +1151,8 @@ pub struct Output {
     pub pictures: bool,
     /// Size of pictures in pixels.
     pub picture_size: [u32; 2],
-    /// Where the camera stands, in m; chosen from the scene if absent.
+    /// The position of the camera, in m; chosen from the scene if absent.
     pub camera: Option<DVec3>,
-    /// What the camera looks at, in m; chosen from the scene if absent.
+    /// The point at which the camera looks, in m; chosen from the scene if absent.
     pub look_at: Option<DVec3>,
 }

@@ -2,7 +2,7 @@
 //!
 //! In: the table `motion` of one. Out: a [`Motion`] whose times ascend and whose turns are slow
 //! enough to be followed in steps. [`crate::collide::bodies::body_motion`] tells where it is at a
-//! time. All that is said of bodies here holds for pins.
+//! time. Everything said of bodies here holds for pins.
 
 use std::f64::consts::{PI, TAU};
 
@@ -15,7 +15,7 @@ use super::quantity::{Dimension, Number};
 use super::reader::{Range, Table};
 use crate::mesh::{orientation, turn};
 
-/// Where a body goes.
+/// The path of a body.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Motion {
     /// The point in m, of the body where it is placed, about which it turns.
@@ -24,14 +24,14 @@ pub struct Motion {
     pub interpolation: Interpolation,
     /// Whether it begins again after the last keyframe, which then is where the first is.
     pub repeat: bool,
-    /// At least one, in the order of their times.
+    /// The keyframes, at least one, in the order of their times.
     pub keyframes: Vec<Keyframe>,
 }
 
-/// Where a body is at a time.
+/// The placement of a body at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Keyframe {
-    /// In s, from 0.
+    /// The time in s, from 0.
     pub time: f64,
     /// How far its centre has moved from where it was placed, in m.
     pub translation: DVec3,
@@ -42,19 +42,20 @@ pub struct Keyframe {
 /// How a body comes to be turned as it is at a keyframe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Turn {
-    /// To angles about x, y, z in rad, in this order, from how it was placed, on the shortest way
-    /// from the keyframe before.
+    /// A turn to angles about x, y, z in rad, in this order, from how the body was placed, on the
+    /// shortest way from the keyframe before.
     To(DVec3),
-    /// From the keyframe before, about an axis by any angle in rad: their product.
+    /// A turn from the keyframe before, about an axis by any angle in rad: their product.
     By(DVec3),
 }
 
 /// How a body gets from one keyframe to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interpolation {
-    /// With constant velocity.
+    /// The body moves with constant velocity.
     Linear,
-    /// From rest to rest: where it would be `s` of the way, it is `s² (3 − 2s)` of it.
+    /// The body moves from rest to rest: where it would be `s` of the way, it is `s² (3 − 2s)` of
+    /// it.
     Smooth,
 }
 
@@ -95,7 +96,7 @@ impl Keyframe {
 }
 
 impl Interpolation {
-    /// All there are.
+    /// All values of the type.
     pub const ALL: [Self; 2] = [Self::Linear, Self::Smooth];
 
     /// The name in scenes.
@@ -203,7 +204,7 @@ pub(super) const KEYS: &[Key<Motion>] = &[
     .required("keyframes = [{ time = 0 }, { time = \"1 s\", translation = [0, 0, 0.1] }]"),
 ];
 
-/// What the keys of a keyframe say.
+/// The values of the keys of a keyframe.
 pub(super) struct KeyframeKeys {
     time: f64,
     translation: Option<DVec3>,
@@ -331,7 +332,7 @@ pub(super) fn motion(table: &Table<'_>, middle: DVec3, step: f64) -> Motion {
         } else if apart > SAME || alike < 1.0 - SAME {
             table.note(
                 "repeat",
-                "the last keyframe is not where the first is, and motions do not jump; add one that is",
+                "the last keyframe is not at the place of the first, and motions do not jump; add a keyframe at that place",
             );
         }
     }
@@ -398,7 +399,7 @@ fn check_pace(table: &Table<'_>, before: Keyframe, next: Keyframe, angle: f64, s
         table.note("time", message);
         return;
     }
-    // What is not finite has been told of.
+    // Numbers that are not finite have been refused already.
     if !(lasts.is_finite() && step.is_finite()) {
         return;
     }

@@ -2,7 +2,7 @@
 
 /// The candidate most like `name`, if one is alike enough to be a slip of the keyboard.
 ///
-/// Case and `-` against `_` do not count. Of equals the first wins.
+/// Case and `-` against `_` do not count. The first of equals wins.
 pub(super) fn nearest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! What cloths and bodies have in common: names, mesh files, motions.
+//! The common part of cloths and bodies: names, mesh files, motions.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -16,12 +16,12 @@ use super::reader::Table;
 use super::sections::{LONGEST_NAME, suits_name};
 use crate::mesh::{READABLE_FORMATS, is_readable_format, is_usd, remedy};
 
-/// What the reading of one object needs to know of the rest of the scene.
+/// The facts about the rest of the scene that the reading of one object needs.
 #[derive(Debug)]
 pub(super) struct Surroundings<'a> {
     /// Folder that mesh files are relative to.
     pub(super) folder: Option<&'a Path>,
-    /// The thickness in m of cloth that has none of its own, if cloth collides with itself.
+    /// The thickness in m of cloth that has none of its own, if all pairs of cloth push.
     pub(super) thickness: Option<f64>,
     /// Length of a step in s.
     pub(super) step: f64,
@@ -33,12 +33,12 @@ pub(super) struct Surroundings<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thickness {
     pub(super) key: &'static str,
-    /// In m.
+    /// The thickness in m.
     pub(super) thickness: f64,
 }
 
 impl Surroundings<'_> {
-    /// The thickness of a cloth that may have its own, if cloth collides with itself.
+    /// The thickness of a cloth that may have its own, if all pairs of cloth push.
     pub(super) fn thickness_of(&self, own: Option<f64>) -> Option<Thickness> {
         let (key, thickness) = match (self.thickness?, own) {
             (_, Some(own)) => ("cloth.thickness", own),

@@ -13,7 +13,7 @@ use super::quantity::{Dimension, Short};
 use super::reader::{Range, Table};
 use super::{Body, Cloth, Held, Keyframe, Motion, Pin, Slide};
 
-/// What the keys of a pin say.
+/// The values of the keys of a pin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PinKeys {
     nearest: Option<DVec3>,
@@ -282,7 +282,7 @@ impl From<&Pin> for PinKeys {
             Slide::Rail(direction) => (Some(direction), None),
             Slide::Plane(normal) => (None, Some(normal)),
         };
-        // What a body gives it is said of the body.
+        // The motion that a body gives it is written at the body.
         let own = pin.follow.is_none();
         let moves = own && pin.motion.is_none() && pin.velocity != DVec3::ZERO;
         Self {

@@ -31,7 +31,7 @@ pub(super) struct Dimension {
 pub(super) struct Quantity {
     /// Value in SI units.
     pub(super) value: f64,
-    /// What it measures.
+    /// The dimension that it measures.
     pub(super) dimension: Dimension,
 }
 
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_text_acts_on_nothing() {
+    fn control_characters_in_a_quantity_are_escaped_in_its_error() {
         let error = Quantity::parse("\u{1b}[2J\n\u{202e}").unwrap_err();
         assert_eq!(
             error,
@@ -551,7 +551,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsing_never_panics(text in "\\PC{0,24}") {
+        fn parsing_a_quantity_never_panics(text in "\\PC{0,24}") {
             let _ = Quantity::parse(&text);
         }
 

@@ -84,7 +84,7 @@ impl<'a> Problems<'a> {
     }
 }
 
-/// What a quantity may be.
+/// The range of a quantity.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Range {
     /// Any finite number of sensible size.
@@ -93,7 +93,7 @@ pub(super) enum Range {
     Positive,
     /// Zero or more.
     NonNegative,
-    /// At least the first and less than the second.
+    /// Numbers from the first on that are less than the second.
     HalfOpen(f64, f64),
 }
 
@@ -416,7 +416,7 @@ impl<'a> Table<'a> {
         Some(chosen)
     }
 
-    /// What a word stands for, or `None` if it is none of some.
+    /// The value that a word stands for, or `None` if the word is not in the list.
     fn word<T: Copy>(&self, key: &'static str, text: &str, words: &[(&str, T)]) -> Option<T> {
         let found = words
             .iter()

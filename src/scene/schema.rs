@@ -1,10 +1,10 @@
 //! A JSON schema of scenes, for editors that complete and check TOML; made of the lists of keys
 //! that scenes are read with.
 //!
-//! The schema knows names, kinds of values and ranges of plain numbers. What it does not know, such
-//! as units and keys that exclude each other, `weft check` tells. Every scene that is read
-//! satisfies it. `contrib/scene.schema.json` is this schema as a file; a test fails if the file is
-//! stale, and `cargo run --example scene_keys` renews it.
+//! The schema knows names, kinds of values and ranges of plain numbers. It does not know units, or
+//! keys that exclude each other; `weft check` does. Every scene that is read satisfies it.
+//! `contrib/scene.schema.json` is this schema as a file; a test fails if the file is stale, and
+//! `cargo run --example scene_keys` renews it.
 
 use serde_json::{Map, Value, json};
 

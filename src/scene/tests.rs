@@ -119,7 +119,7 @@ fn refused(text: &str, overrides: &[(&str, &str)], message: &str) {
 }
 
 #[test]
-fn everything_has_a_default_but_the_cloth() {
+fn all_keys_have_defaults_but_those_of_the_cloth() {
     let scene = parse(CLOTH).unwrap();
     assert_eq!(scene.name, "scene");
     assert_eq!(scene.time, Time::default());
@@ -421,7 +421,7 @@ fn motions_that_cannot_be_are_refused() {
         (
             body("motion = { repeat = true, keyframes = [{ time = 0 }, { time = 1, translation = [0, 0, 1] }] }"),
             format!(
-                "{at}.repeat: the last keyframe is not where the first is, and motions do not jump; add one that is"
+                "{at}.repeat: the last keyframe is not at the place of the first, and motions do not jump; add a keyframe at that place"
             ),
         ),
         (
@@ -719,7 +719,8 @@ fn bad_scenes_are_refused_with_these_words() {
         &format!(
             "{ok}:2: cloth.grid.vertices: cells of 2.020 mm along y are not larger than \
              contact.thickness, 4.000 mm, so that neighbours would push each other; take fewer \
-             vertices, a smaller contact.thickness, or contact.self_collision = false"
+             vertices, a smaller contact.thickness, contact.pairs = \"closest\", or \
+             contact.self_collision = false"
         ),
     );
     refused(
@@ -730,7 +731,7 @@ fn bad_scenes_are_refused_with_these_words() {
         &format!(
             "{ok}:2: cloth.grid.vertices: cells of 10.101 mm are not larger than cloth.thickness, \
              12.000 mm, so that neighbours would push each other; take fewer vertices, a smaller \
-             cloth.thickness, or contact.self_collision = false"
+             cloth.thickness, contact.pairs = \"closest\", or contact.self_collision = false"
         ),
     );
     // Thickness and friction of one cloth or body.
@@ -976,7 +977,7 @@ fn a_policy_that_is_named_outside_a_scene_is_that_policy() {
             assert_eq!(scene.balance.policy, policy, "{name} of {file:?}");
         }
     }
-    // What is said beside the name counts, before it or after it.
+    // Keys beside the name count, before it or after it.
     let half = Policy {
         steal: false,
         ..Policy::HALF
@@ -1003,7 +1004,7 @@ fn a_policy_that_is_named_outside_a_scene_is_that_policy() {
 }
 
 #[test]
-fn what_a_trajectory_depends_on_names_nothing_else() {
+fn the_echo_of_the_trajectory_names_only_keys_that_change_it() {
     let scene = Scene::parse(FULL, None, &[]).unwrap();
     let overrides = set(&[
         ("title", "another one"),
@@ -1212,7 +1213,7 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         match parse(&text) {
-            // What is accepted is complete: it can be said again.
+            // An accepted scene is complete: its echo can be read again.
             Ok(scene) => assert_echoes(&scene),
             Err(error) => prop_assert!(!error.to_string().is_empty()),
         }

@@ -133,10 +133,11 @@ pub(crate) trait Lanes: Eights {
     fn store(self, four: Self::Four) -> [f64; 4];
 }
 
-/// A loop that is compiled for each instruction set. What it calls must be inlined into it, or is
-/// compiled for any processor; so is what closures call that are given to `map` and the like.
+/// A loop that is compiled for each instruction set. Functions that it calls must be inlined into
+/// it, or they are compiled for any processor. That also holds for functions that closures call
+/// which are given to `map` and the like.
 pub(crate) trait Kernel {
-    /// What comes out.
+    /// The type of the result.
     type Output;
 
     /// Runs it; to be marked `#[inline(always)]`.
@@ -164,7 +165,7 @@ pub(crate) fn up_to_avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Plain)
 }
 
-/// What comes out of a kernel with each instruction set that the processor has, plain code first.
+/// The results of a kernel with each instruction set that the processor has, plain code first.
 #[cfg(test)]
 pub(crate) fn by_each_set<K: Kernel + Copy>(kernel: K) -> Vec<K::Output> {
     let mut all = vec![kernel.run(Plain)];

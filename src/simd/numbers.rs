@@ -15,7 +15,7 @@ pub(crate) trait Arithmetic: Copy {
     /// The number of fours that make a vector.
     const FOURS: usize;
 
-    /// Where fours come from.
+    /// The source of fours.
     fn lanes(self) -> Self::Of;
     /// A vector made of the first fours, or of both.
     fn join(self, of: [<Self::Of as Lanes>::Four; 2]) -> Self::Vector;

@@ -130,7 +130,7 @@ impl Kernel for Positive {
 }
 
 #[test]
-fn what_is_not_above_zero_is_zero_by_any_width() {
+fn numbers_not_above_zero_become_zero_at_any_width() {
     for four in [
         [1.0, -1.0, 0.0, -0.0],
         [f64::NAN, -f64::NAN, 1e-320, f64::INFINITY],

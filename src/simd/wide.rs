@@ -25,7 +25,7 @@ impl InstructionSet for V3 {
 
     #[inline(always)]
     fn prefetch<T>(self, value: &T, ahead: usize) {
-        /// Into all caches.
+        /// The hint for all caches.
         const HINT: i32 = 3;
         let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(ahead);
         self.sse._mm_prefetch::<HINT>(at);
@@ -33,7 +33,7 @@ impl InstructionSet for V3 {
 
     #[inline(always)]
     fn prefetch_late<T>(self, value: &T, ahead: usize) {
-        /// Into all caches but the nearest.
+        /// The hint for all caches but the nearest.
         const HINT: i32 = 2;
         let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(ahead);
         self.sse._mm_prefetch::<HINT>(at);

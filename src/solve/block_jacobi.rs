@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaks_into_constrained_directions() {
+    fn the_preconditioner_gives_nothing_in_constrained_directions() {
         let sheet = Sheet::new(4, 1);
         let system = sheet.system(1, 0, 3);
         let mut filter = Filter::new(16);

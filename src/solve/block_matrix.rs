@@ -1,8 +1,8 @@
 //! The owned rows of the system matrix: 3x3 blocks near the diagonal, scalars further out.
 //!
-//! What a triangle couples is a full 3x3 block; what only bending couples, the second ring, is a
-//! scalar times identity in the quadratic model, and is stored so: 600 instead of 980 bytes of
-//! matrix a vertex.
+//! Vertices of a triangle are coupled by a full 3x3 block. Vertices that only bending couples, the
+//! second ring, have a scalar times identity in the quadratic model, and are stored so: 600 instead
+//! of 980 bytes of matrix a vertex.
 //!
 //! A [`Pattern`] says which entries there are, once for a mesh; a [`BlockMatrix`] holds their
 //! values. Columns are local indices, owned vertices first and then the halo, but in each row they
@@ -23,7 +23,7 @@ use super::pages::Paged;
 use crate::simd::{Kernel, Lanes, widest};
 use crate::team::parts;
 
-/// Why a pattern could not be made.
+/// The reason why a pattern could not be made.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum PatternError {
     /// The graph and the plan are of different meshes.
@@ -52,7 +52,7 @@ pub enum PatternError {
     },
 }
 
-/// Where a block is kept; found once with [`Pattern::block_slot`].
+/// The place of a block; found once with [`Pattern::block_slot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSlot(u32);
 
@@ -63,7 +63,7 @@ impl BlockSlot {
     }
 }
 
-/// Where a scalar is kept, or the block that it is added to; found once with
+/// The place of a scalar, or the block that it is added to; found once with
 /// [`Pattern::scalar_slot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalarSlot(ScalarPlace);
@@ -74,7 +74,7 @@ enum ScalarPlace {
     Block(BlockSlot),
 }
 
-/// Which rows to work on.
+/// The rows to work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// Rows that read owned vertices only.
@@ -85,7 +85,7 @@ pub enum Rows {
     All,
 }
 
-/// Which entries the owned rows have.
+/// The entries of the owned rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     first_row: u32,
@@ -101,11 +101,11 @@ pub struct Pattern {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Columns {
-    /// Where the entries of each row start; one more than there are rows.
+    /// The starts of the entries of each row; one more than there are rows.
     starts: Vec<u32>,
     local: Paged<u32>,
     global: Vec<u32>,
-    /// What `local` is made of, while rows are added.
+    /// The entries of `local` so far, while rows are added.
     added: Vec<u32>,
 }
 
@@ -188,13 +188,13 @@ impl Pattern {
 
     /// How many rows are owned.
     #[must_use]
-    pub fn row_count(&self) -> usize {
+    pub(crate) fn row_count(&self) -> usize {
         self.diagonal.len()
     }
 
     /// The global number of the first owned row.
     #[must_use]
-    pub fn first_row(&self) -> u32 {
+    pub(crate) fn first_row(&self) -> u32 {
         self.first_row
     }
 
@@ -206,19 +206,19 @@ impl Pattern {
 
     /// How many blocks and scalars are stored.
     #[must_use]
-    pub fn entry_counts(&self) -> (usize, usize) {
+    pub(crate) fn entry_counts(&self) -> (usize, usize) {
         (self.blocks.global.len(), self.scalars.global.len())
     }
 
-    /// Where the block of an owned row (local index) and a column (global number) is; `None` if
+    /// The place of the block of an owned row (local index) and a column (global number); `None` if
     /// there is none.
     #[must_use]
     pub fn block_slot(&self, row: usize, column: u32) -> Option<BlockSlot> {
         self.blocks.find(row, column).map(BlockSlot)
     }
 
-    /// Where a scalar of an owned row (local index) and a column (global number) goes; `None` if
-    /// nowhere.
+    /// The place of a scalar of an owned row (local index) and a column (global number); `None` if
+    /// it has none.
     ///
     /// If there is a block for the two, the scalar times identity is added into it.
     #[must_use]
@@ -237,13 +237,13 @@ impl Pattern {
         self.diagonal[row]
     }
 
-    /// Where the blocks of a row (local index) stand, and their columns as global numbers.
+    /// The places of the blocks of a row (local index), and their columns as global numbers.
     pub(crate) fn block_columns(&self, row: usize) -> (Range<usize>, &[u32]) {
         let at = self.blocks.row(row);
         (at.clone(), &self.blocks.global[at])
     }
 
-    /// Where the scalars of a row (local index) stand, and their columns as global numbers.
+    /// The places of the scalars of a row (local index), and their columns as global numbers.
     pub(crate) fn scalar_columns(&self, row: usize) -> (Range<usize>, &[u32]) {
         let at = self.scalars.row(row);
         (at.clone(), &self.scalars.global[at])
@@ -281,7 +281,7 @@ impl Columns {
         Ok(())
     }
 
-    /// To be called when all rows are there.
+    /// Finishes the pattern when all rows are there.
     fn finish(&mut self) {
         self.local = std::mem::take(&mut self.added).as_slice().into();
     }
@@ -377,7 +377,7 @@ impl BlockMatrix {
     ///
     /// # Panics
     /// If the runs do not, or there are fewer rows.
-    pub fn rows_mut(&mut self, runs: &[Range<usize>]) -> Vec<MatrixRows<'_>> {
+    pub(crate) fn rows_mut(&mut self, runs: &[Range<usize>]) -> Vec<MatrixRows<'_>> {
         let of = |columns: &Columns, run: &Range<usize>| {
             columns.starts[run.start] as usize..columns.starts[run.end] as usize
         };
@@ -449,7 +449,7 @@ impl BlockMatrix {
     /// # Panics
     /// If there is no such row.
     #[must_use]
-    pub fn diagonal_block(&self, row: usize) -> DMat3 {
+    pub(crate) fn diagonal_block(&self, row: usize) -> DMat3 {
         self.block(self.pattern.diagonal[row])
     }
 
@@ -457,7 +457,7 @@ impl BlockMatrix {
     ///
     /// # Panics
     /// If there is no such row.
-    pub fn set_diagonal_block(&mut self, row: usize, block: &DMat3) {
+    pub(crate) fn set_diagonal_block(&mut self, row: usize, block: &DMat3) {
         let start = 9 * self.pattern.diagonal[row].0 as usize;
         self.blocks[start..start + 9].copy_from_slice(&block.to_cols_array());
     }
@@ -479,7 +479,7 @@ impl BlockMatrix {
         numbers.expect("padding behind the last block")
     }
 
-    /// Which entries there are.
+    /// The entries that there are.
     #[must_use]
     pub fn pattern(&self) -> &Pattern {
         &self.pattern
@@ -492,7 +492,7 @@ impl BlockMatrix {
 
     /// The first owned row (local index) with an entry that is not finite.
     #[must_use]
-    pub fn non_finite_row(&self) -> Option<usize> {
+    pub(crate) fn non_finite_row(&self) -> Option<usize> {
         let Pattern {
             blocks, scalars, ..
         } = self.pattern();
@@ -524,7 +524,7 @@ impl BlockMatrix {
         widest(Product { matrix, x, y, run });
     }
 
-    /// What loops over rows read.
+    /// The entries that loops over rows read.
     pub(super) fn entries(&self) -> Entries<'_> {
         let Pattern {
             blocks, scalars, ..
@@ -540,7 +540,7 @@ impl BlockMatrix {
     }
 }
 
-/// What entries are stored as.
+/// The type in which entries are stored.
 pub(super) trait Stored: Copy + Into<f64> {
     /// Four that follow each other.
     fn four<L: Lanes>(lanes: L, of: &[Self; 4]) -> L::Four;

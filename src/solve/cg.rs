@@ -1,11 +1,10 @@
 //! Modified conjugate gradients: the solve with constrained directions, one reduction an iteration.
 //!
-//! [`ModifiedCg::solve`] finds Δv = z + S y with S (A Δv − b) = 0, where the
-//! [`Filter`] gives the
+//! [`ModifiedCg::solve`] finds Δv = z + S y with S (A Δv − b) = 0, where the [`Filter`] gives the
 //! projection S and the prescribed z [BW98 §5]. It is the method of conjugate gradients on S A S,
 //! preconditioned ([`Preconditioner`]), in the form that \[AB03\] shows to converge: S is applied
 //! as a projection, and progress is measured against S (b − A z), which no warm start (`start`)
-//! changes. What went wrong is found out in `faults`.
+//! changes. Faults are found out in `faults`.
 //!
 //! An iteration has one round of messages: with the product w = S A p travel p·w, r·M r and w·M w,
 //! and what a coarse level of the preconditioner M needs to know of w. From these the step is known
@@ -58,7 +57,7 @@ pub struct ModifiedCg {
     preconditioner: Preconditioner,
     /// The symmetric single-precision copy of the matrix, if the matrix is large.
     copy: Option<SymmetricCopy>,
-    /// What a solve and a product charge to the clock of a modelled machine, in its units.
+    /// The charge of a solve and a product to the clock of a modelled machine, in its units.
     solve_cost: u64,
     product_cost: u64,
     /// The search direction, with halo.
@@ -161,9 +160,14 @@ impl ModifiedCg {
 
     /// The solver with the rows of the rank shared by a team: the same bits.
     #[must_use]
-    pub fn with_team(mut self, team: &Team) -> Self {
+    pub(crate) fn with_team(mut self, team: &Team) -> Self {
         self.reduction = self.reduction.with_team(team);
         self
+    }
+
+    /// From now on adds in no particular order, as [`Reduction::forget_order`].
+    pub(crate) fn forget_order(&mut self) {
+        self.reduction.forget_order();
     }
 
     /// Chooses whether directions are multiplied with a symmetric single-precision copy of the
@@ -187,13 +191,13 @@ impl ModifiedCg {
             .map_or_else(|| matrix.bytes(), SymmetricCopy::bytes)
     }
 
-    /// Which rows each thread of the rank works on.
+    /// The rows that each thread of the rank works on.
     #[must_use]
     pub fn shares(&self) -> &Shares {
         self.reduction.shares()
     }
 
-    /// From now on charges this many units for each solve and for each product: for virtual ranks
+    /// Charges, from now on, this many units for each solve and for each product: for virtual ranks
     /// whose computation is modelled.
     pub fn charge(&mut self, solve: u64, product: u64) {
         self.solve_cost = solve;
@@ -206,9 +210,9 @@ impl ModifiedCg {
         self.preconditioner.coarse_share()
     }
 
-    /// Between solves: of the coarse level of the preconditioner, if it has one, the blocks of its
-    /// matrix, and how long factoring it and solving with it take, by this clock. That is what does
-    /// not become less with more ranks.
+    /// Measures the coarse level of the preconditioner between solves, if it has one. Returns the
+    /// blocks of its matrix, and how long factoring it and solving with it take, by this clock: the
+    /// part of the work that does not become less with more ranks.
     pub fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<(usize, [Duration; 2])> {
         self.preconditioner.time_coarse(clock)
     }
@@ -237,7 +241,7 @@ impl ModifiedCg {
     ///
     /// # Errors
     /// As [`ModifiedCg::solve`].
-    pub fn solve_after(
+    pub(crate) fn solve_after(
         &mut self,
         comm: &mut dyn Comm,
         system: &System<'_>,
@@ -455,7 +459,7 @@ impl ModifiedCg {
     }
 
     /// Measures r·M r for a residual that no recurrence led to, and sums over all patches what else
-    /// `others` finds of a patch, in the places behind the first. What the coarse level knows of r
+    /// `others` finds of a patch, in the places behind the first. The coarse level's part of r
     /// travels with these. Collective.
     fn measure_residual<const K: usize>(
         &mut self,

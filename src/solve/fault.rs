@@ -50,25 +50,25 @@ pub(crate) fn agree(comm: &mut dyn Comm, own: Option<Fault>) -> Result<Option<Fa
     agree_and_hear(comm, own).map(|heard| heard.fault)
 }
 
-/// What a rank offers to all.
+/// The contribution of a rank to a collective.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Own<'a> {
     /// The worst fault that it has found.
     pub(crate) fault: Option<Fault>,
     /// Something that may be so on some ranks.
     pub(crate) flag: bool,
-    /// What else it has to say.
+    /// Its message to all ranks.
     pub(crate) said: &'a [u8],
 }
 
-/// What a rank hears of all.
+/// The result of a collective on a rank.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
     /// The fault to be named.
     pub(crate) fault: Option<Fault>,
     /// Whether the flag is set on some rank.
     pub(crate) flag: bool,
-    /// What each rank says, by rank.
+    /// The message of each rank, by rank.
     pub(crate) said: Vec<Vec<u8>>,
 }
 

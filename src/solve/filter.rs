@@ -5,8 +5,8 @@
 //! projection that \[AB03\] shows it to be. Vertices that are not mentioned are free and cost
 //! nothing.
 //!
-//! What comes out is exact: where S only picks axes, or nothing is free, the prescribed components
-//! are those of z to the bit. For slanted directions n, Δv·n is n·z up to the rounding of Δv.
+//! The result is exact: where S only picks axes, or nothing is free, the prescribed components are
+//! those of z to the bit. For slanted directions n, Δv·n is n·z up to the rounding of Δv.
 
 use glam::{BVec3, DMat3, DVec3};
 
@@ -14,7 +14,7 @@ use glam::{BVec3, DMat3, DVec3};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     constraints: Vec<Constraint>,
-    /// For each owned vertex its place in `constraints`, or [`FREE`].
+    /// The place of each owned vertex in `constraints`, or [`FREE`].
     place: Vec<u32>,
 }
 
@@ -26,8 +26,8 @@ struct Constraint {
     free: DMat3,
     /// The prescribed change z in m/s; S z = 0.
     change: DVec3,
-    /// If S is diagonal, with ones and zeros: the axes with zeros, which are copied and not
-    /// computed.
+    /// The axes with zeros, which are copied and not computed, if S is diagonal with ones and
+    /// zeros.
     copied: Option<BVec3>,
 }
 
@@ -96,9 +96,9 @@ impl Filter {
 
     /// Prescribes one more direction of a vertex (local index): Δv·normal = `change`, in m/s.
     ///
-    /// `normal` is of unit length. What was prescribed before stays. A direction that is nearly (to
-    /// [`MIN_ANGLE`]) a combination of earlier ones is not taken, and the answer is `false`: the
-    /// vertex would otherwise be thrown aside to satisfy both.
+    /// `normal` is of unit length. Directions that were prescribed before stay. A direction that is
+    /// nearly (to [`MIN_ANGLE`]) a combination of earlier ones is not taken, and the answer is
+    /// `false`: the vertex would otherwise be thrown aside to satisfy both.
     ///
     /// # Panics
     /// If there is no such vertex.
@@ -168,7 +168,7 @@ impl Filter {
     /// # Panics
     /// If there is no such vertex.
     #[must_use]
-    pub fn is_constrained(&self, row: usize) -> bool {
+    pub(crate) fn is_constrained(&self, row: usize) -> bool {
         self.place[row] != FREE
     }
 
@@ -189,7 +189,7 @@ impl Filter {
         self.constraints.iter().map(|constraint| constraint.row)
     }
 
-    /// What [`Filter::project`] makes of the value of one vertex (local index).
+    /// The projection, by [`Filter::project`], of the value of one vertex (local index).
     pub(super) fn projected(&self, row: usize, v: DVec3) -> DVec3 {
         self.constraint(row)
             .map_or(v, |constraint| constraint.projected(v))
@@ -225,7 +225,7 @@ impl Filter {
 
     /// The first vertex (local index) whose projection or prescribed change is not finite.
     #[must_use]
-    pub fn non_finite_row(&self) -> Option<usize> {
+    pub(crate) fn non_finite_row(&self) -> Option<usize> {
         let bad = self
             .constraints
             .iter()

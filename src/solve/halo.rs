@@ -149,7 +149,7 @@ impl Halo {
 
     /// Length of a vector of owned vertices.
     #[must_use]
-    pub fn owned_len(&self) -> usize {
+    pub(crate) fn owned_len(&self) -> usize {
         self.owned_len
     }
 }

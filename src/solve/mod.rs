@@ -28,6 +28,57 @@
 //!
 //! Not here: what the matrix means (`physics`), who is constrained and why (`step`).
 //!
+//! Three masses of 2 kg in a chain, of which the first is held, in one step of springs:
+//!
+//! ```
+//! use glam::{DMat3, DVec3};
+//! use weft_partition::{Graph, HaloPlan, Ownership, PatchOptions, PatchTree};
+//! use weft_runtime::comm::{Comm, Tag, solo::Solo};
+//! use weftwork::solve::{
+//!     BlockMatrix, Filter, ModifiedCg, Pattern, Preconditioner, System, Tolerance,
+//! };
+//!
+//! let edges = [(0, 1), (1, 2)];
+//! let graph = |edges: &[(u32, u32)]| Graph::from_edges(3, edges.to_vec());
+//! let tree = PatchTree::build(&graph(&edges)?, &PatchOptions::default())?;
+//! let near = graph(&edges)?.renumbered(&tree)?;
+//! let ownership = Ownership::new(&tree, 1)?;
+//! let plan = HaloPlan::new(&near, &ownership, 0)?;
+//! let far = graph(&[])?;
+//! let mut matrix = BlockMatrix::new(Pattern::new(&plan, &near, &far)?);
+//! let number = |vertex: u32| tree.old_to_new()[vertex as usize];
+//! for row in 0..3 {
+//!     let diagonal = matrix.pattern().diagonal_slot(row);
+//!     matrix.add_block(diagonal, &(2.0 * DMat3::IDENTITY));
+//!     for &other in near.neighbours(row as u32) {
+//!         let slot = matrix.pattern().block_slot(row, other).expect("a neighbour");
+//!         matrix.add_block(slot, &-DMat3::IDENTITY);
+//!         matrix.add_block(diagonal, &DMat3::IDENTITY);
+//!     }
+//! }
+//! let mut filter = Filter::new(3);
+//! filter.fix(number(0) as usize, DVec3::ZERO);
+//! let mut rhs = vec![DVec3::ZERO; 3];
+//! rhs[number(2) as usize] = DVec3::Z;
+//!
+//! let partition = (&plan, &tree, &ownership);
+//! let mut cg = ModifiedCg::new(partition, Preconditioner::block_jacobi(), Tag(1));
+//! let positions = [0.0, 1.0, 2.0].map(|x| x * DVec3::X);
+//! let system = System { matrix: &matrix, rhs: &rhs, filter: &filter, positions: &positions };
+//! let tolerance = Tolerance { relative: 1e-12, absolute: 0.0, max_iterations: 10 };
+//! let mut change = vec![DVec3::ZERO; 3];
+//! cg.solve(&mut Solo::new(), &system, &tolerance, &mut change)?;
+//!
+//! // 4 a - b = 0 and 3 b - a = 1.
+//! for (vertex, exact) in [(0, 0.0), (1, 1.0 / 11.0), (2, 4.0 / 11.0)] {
+//!     let found = change[number(vertex) as usize];
+//!     assert!((found - exact * DVec3::Z).length() < 1e-12);
+//! }
+//! // The held mass is pulled along by the spring.
+//! assert!((cg.constraint_force()[number(0) as usize].z + 1.0 / 11.0).abs() < 1e-12);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! * \[AB03\] Ascher, Boxerman: On the modified conjugate gradient method in cloth simulation.
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
 //! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory

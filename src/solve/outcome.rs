@@ -1,4 +1,4 @@
-//! What a solve is given and what it answers: system, tolerance, outcome, errors.
+//! The input and the result of a solve: system, tolerance, outcome, errors.
 //!
 //! Tolerances and answers are the same on every rank, to the bit. The solver is
 //! [`super::ModifiedCg`].
@@ -18,14 +18,14 @@ pub struct System<'a> {
     pub matrix: &'a BlockMatrix,
     /// The right-hand side b of the owned vertices, in kg m/s.
     pub rhs: &'a [DVec3],
-    /// Which directions are prescribed; changes in m/s.
+    /// The directions that are prescribed; changes in m/s.
     pub filter: &'a Filter,
-    /// Where the owned vertices are, in m: what rigid motions of the coarse level are about. Other
-    /// preconditioners do not use them.
+    /// The positions of the owned vertices, in m, about which the coarse level's rigid motions are.
+    /// Other preconditioners do not use them.
     pub positions: &'a [DVec3],
 }
 
-/// When a solve is good enough. It is the same on every rank.
+/// The criterion by which a solve is good enough. It is the same on every rank.
 ///
 /// Residuals are measured in the norm of the [preconditioner](super::Preconditioner), √(r·M r),
 /// whose unit is √J. M stands for A⁻¹, and if it were A⁻¹ this would be the energy norm of the
@@ -54,7 +54,7 @@ impl Default for Tolerance {
     }
 }
 
-/// Which criterion ended a solve.
+/// The criterion that ended a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Criterion {
     /// [`Tolerance::relative`].
@@ -74,7 +74,7 @@ pub struct Outcome {
     pub residual: f64,
     /// The residual that was allowed, in √J.
     pub allowed: f64,
-    /// What allowed it.
+    /// The criterion that allowed it.
     pub criterion: Criterion,
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for End {
     }
 }
 
-/// Why there is no solution; the same on every rank.
+/// The reason why there is no solution; the same on every rank.
 ///
 /// Vertices are numbered as in the patch tree.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -114,7 +114,7 @@ pub enum SolveError {
     /// Arrays do not fit the partition. Known to this rank only.
     #[error("{what}: {found} given, {expected} owned")]
     Length {
-        /// Which array.
+        /// The array.
         what: &'static str,
         /// How many entries it must have.
         expected: usize,

@@ -29,7 +29,7 @@ use super::vector_kernels::axpy;
 use crate::simd::{Kernel, Lanes, widest};
 use crate::team::{Shares, parts};
 
-/// Which entries of each owned row lie in its patch.
+/// The entries of each owned row that lie in its patch.
 #[derive(Clone, Debug)]
 pub(super) struct PatchSsor {
     rows: Vec<InPatch>,

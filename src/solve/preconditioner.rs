@@ -1,4 +1,4 @@
-//! What the conjugate gradients are preconditioned with: a local level, and perhaps a coarse one.
+//! The preconditioner of the conjugate gradients: a local level, and perhaps a coarse one.
 //!
 //! Local is [`BlockJacobi`](super::BlockJacobi) or, stronger, symmetric Gauss-Seidel within
 //! patches. Both know only what is near, and need iterations in proportion to the vertices along a
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! All of them are symmetric and positive where A is, and depend on mesh, positions and constraints
-//! alone: the same bits on any number of ranks. What they answer is to be projected onto the free
+//! alone: the same bits on any number of ranks. Their answer must be projected onto the free
 //! directions.
 //!
 //! The conjugate gradients ask for w·M w of a product w, and, with r −= α w, for M r. Inverted
@@ -193,8 +193,8 @@ impl Preconditioner {
         self.coarse.as_ref().map_or(1.0, CoarseSpace::solve_share)
     }
 
-    /// Begins anew, with a residual that was computed and not updated; r is projected. What else M
-    /// r takes is [restricted](Self::restrict) and [solved for](Self::solve_residual).
+    /// Begins anew, with a residual that was computed and not updated; r is projected. The other
+    /// part of M r is [restricted](Self::restrict) and [solved for](Self::solve_residual).
     pub(super) fn restart(
         &mut self,
         system: &System<'_>,

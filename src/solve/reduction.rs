@@ -25,6 +25,9 @@ pub struct Reduction {
     /// The patches that each thread of the rank adds up.
     shares: Shares,
     subtree_counts: Vec<usize>,
+    /// Whether sums go up the tree; otherwise each rank adds up its own, and then those of all
+    /// ranks.
+    is_ordered: bool,
 }
 
 impl Reduction {
@@ -48,18 +51,26 @@ impl Reduction {
                 .map(|r| sum.subtrees(r).len())
                 .collect(),
             sum,
+            is_ordered: true,
         }
+    }
+
+    /// From now on adds as it is cheapest: each rank adds up what it owns, and then come the ranks.
+    /// The bits depend on the number of ranks. To measure what the order costs.
+    pub(crate) fn forget_order(&mut self) {
+        self.is_ordered = false;
+        self.subtree_counts.fill(1);
     }
 
     /// The sums with the patches of the rank shared by a team.
     #[must_use]
-    pub fn with_team(mut self, team: &Team) -> Self {
+    pub(crate) fn with_team(mut self, team: &Team) -> Self {
         self.shares = team.cut(&self.patches);
         self
     }
 
-    /// What each thread of the rank adds up: patches by their place among those owned, and their
-    /// vertices.
+    /// The share of each thread of the rank in a sum: patches by their place among those owned, and
+    /// their vertices.
     #[must_use]
     pub fn shares(&self) -> &Shares {
         &self.shares
@@ -111,9 +122,13 @@ impl Reduction {
         leaves: &[[f64; K]],
     ) -> Result<[f64; K], CommError> {
         let mut own = Vec::new();
-        self.sum
-            .reduce_local(self.rank, leaves, &mut own)
-            .expect("there is one sum for each owned patch");
+        if self.is_ordered {
+            self.sum
+                .reduce_local(self.rank, leaves, &mut own)
+                .expect("there is one sum for each owned patch");
+        } else {
+            own.push(added(leaves));
+        }
         if comm.size() > 1 {
             let others = |rank: usize| carried.as_ref().map_or(0, |carried| carried.bytes_of(rank));
             let sums = |count: usize| count * size_of::<[f64; K]>();
@@ -146,11 +161,20 @@ impl Reduction {
         } else if let Some(mut carried) = carried {
             carried.keep();
         }
+        if !self.is_ordered {
+            return Ok(added(&own));
+        }
         Ok(self
             .sum
             .finish(&own)
             .expect("the partial sums of every rank were counted"))
     }
+}
+
+/// The sums of all, one after the other.
+fn added<const K: usize>(all: &[[f64; K]]) -> [f64; K] {
+    let add = |sums: [f64; K], next: &[f64; K]| std::array::from_fn(|k| sums[k] + next[k]);
+    all.iter().fold([0.0; K], add)
 }
 
 /// Numbers that travel with a sum, from every rank to every rank.
@@ -204,7 +228,7 @@ impl Carried<'_> {
         }
     }
 
-    /// On the only rank.
+    /// Keeps the own numbers as the sums, on the only rank.
     fn keep(&mut self) {
         for (number, own) in self.all.iter_mut().zip(self.own) {
             *number = if self.short {
@@ -247,7 +271,7 @@ impl Kernel for Dot<'_> {
     }
 }
 
-/// What [`dot`] adds up, for loops that do something else besides.
+/// The sum of [`dot`], for loops that do something else besides.
 pub(super) struct DotSum<L: Lanes>(L, [L::Four; LANES / 4]);
 
 impl<L: Lanes> DotSum<L> {
@@ -334,7 +358,34 @@ mod tests {
     }
 
     #[test]
-    fn what_travels_with_sums_is_the_same_on_any_number_of_ranks() {
+    fn without_their_order_sums_are_the_same_on_all_ranks_but_not_for_any_number() {
+        let sheet = Sheet::new(30, 16);
+        let mut noise = Noise::new(5);
+        let vector: Vec<DVec3> = (0..900).map(|_| noise.vector()).collect();
+        let sums = |ranks: usize| {
+            threads::launch(ranks, |comm| {
+                let rank = comm.rank().index();
+                let ownership = sheet.ownership(ranks);
+                let mine = &vector[ownership.vertices(rank)];
+                let mut reduction = Reduction::new(&sheet.tree, &ownership, rank);
+                reduction.forget_order();
+                let of_patch = |patch: Range<usize>| [dot(&mine[patch.clone()], &mine[patch])];
+                reduction.sum(comm, of_patch).unwrap()[0]
+            })
+            .unwrap()
+        };
+        let plain: f64 = vector.iter().map(|v| v.length_squared()).sum();
+        let found = [1, 2, 3, 5, 7].map(|ranks| {
+            let sums = sums(ranks);
+            assert!(sums.iter().all(|sum| sum.to_bits() == sums[0].to_bits()));
+            assert!((sums[0] / plain - 1.0).abs() < 1e-14);
+            sums[0].to_bits()
+        });
+        assert!(found.iter().any(|&bits| bits != found[0]), "{found:?}");
+    }
+
+    #[test]
+    fn data_sent_with_sums_are_the_same_on_any_number_of_ranks() {
         let sheet = Sheet::new(30, 16);
         let numbers: Vec<f64> = (1..=16).map(|i| 1.0 / f64::from(3 * i)).collect();
         for short in [false, true] {

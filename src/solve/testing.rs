@@ -20,7 +20,7 @@ impl Noise {
         Self(seed)
     }
 
-    /// Between -1 and 1.
+    /// A number between -1 and 1.
     pub(crate) fn number(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -142,7 +142,7 @@ impl Sheet {
         }
     }
 
-    /// With aggregates of another size than the nine vertices they have otherwise.
+    /// Takes aggregates of another size than the nine vertices they have otherwise.
     pub(crate) fn with_aggregates(mut self, size: usize) -> Self {
         let options = AggregateOptions {
             size: Some(size),

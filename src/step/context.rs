@@ -1,4 +1,4 @@
-//! What every stage of a substep may read, and how it fails on all ranks alike.
+//! The data that every stage of a substep may read, and how a stage fails on all ranks alike.
 
 use glam::DVec3;
 use weft_runtime::comm::Comm;

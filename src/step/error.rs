@@ -1,4 +1,4 @@
-//! Why a step could not be taken, and whether a shorter one might.
+//! The reason why a step could not be taken, and whether a shorter one might.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// Where it is in its cloth.
+    /// The place of the vertex in its cloth.
     fn of(&self) -> String {
         format!("vertex {} of cloth `{}`", self.of_cloth, self.cloth)
     }
@@ -52,7 +52,7 @@ impl fmt::Display for Named {
     }
 }
 
-/// Why Newton's method was given up.
+/// The reason why Newton's method was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaveUp {
     /// The equations were not met after `solver.newton` linear systems.
@@ -70,7 +70,7 @@ impl fmt::Display for GaveUp {
     }
 }
 
-/// Why a step could not be taken; the same on every rank but for those of messages.
+/// The reason why a step could not be taken; the same on every rank but for those of messages.
 #[derive(Debug, Error)]
 pub enum StepError {
     /// The linear solve failed.
@@ -81,7 +81,7 @@ pub enum StepError {
     Solve {
         /// The step, from 1.
         step: u64,
-        /// What the solver says; its vertex in the order of the scene's vertices.
+        /// The error of the solver; its vertex in the order of the scene's vertices.
         source: SolveError,
         /// That vertex, if the solver names one.
         at: Option<Named>,
@@ -103,7 +103,7 @@ pub enum StepError {
         allowed: f64,
         /// The vertex with the largest share of it.
         at: Named,
-        /// Why it was not tried further.
+        /// The reason why it was not tried further.
         why: GaveUp,
     },
     /// Collision tasks failed.
@@ -111,7 +111,7 @@ pub enum StepError {
     Detect {
         /// The step, from 1.
         step: u64,
-        /// What the runtime says.
+        /// The error of the runtime.
         source: ScopeError,
     },
     /// A triangle has no area any more.
@@ -132,7 +132,7 @@ pub enum StepError {
         step: u64,
         /// An end of it.
         at: Named,
-        /// By which share.
+        /// The share by which it changed.
         change: f64,
     },
     /// A triangle was stretched far beyond its strain limit at one go. Only where steps are halved.
@@ -145,11 +145,11 @@ pub enum StepError {
         step: u64,
         /// A corner.
         at: Named,
-        /// By which strain.
+        /// The strain that it gained.
         gain: f64,
     },
     /// A state to go on from that is not of this scene.
-    #[error("the state to go on from is not of {vertices} vertices and the scene's bodies")]
+    #[error("the state to go on from does not have {vertices} vertices and the scene's bodies")]
     OtherState {
         /// Vertices of the scene.
         vertices: usize,
@@ -184,7 +184,7 @@ pub enum StepError {
         step: u64,
         /// The vertex.
         at: Named,
-        /// In m/s.
+        /// The speed in m/s.
         speed: f64,
         /// Whether elasticity is explicit, which bounds the step.
         explicit: bool,
@@ -217,10 +217,10 @@ pub enum StepError {
     },
     /// A step failed although it had been halved.
     #[error(
-        "{source}; so after {halvings} halvings too, in parts of {length} s: a smaller time.shortest allows more"
+        "{source}; the same after {halvings} halvings, in parts of {length} s: a smaller time.shortest allows more"
     )]
     Halved {
-        /// What failed.
+        /// The error that remained.
         source: Box<Self>,
         /// How often.
         halvings: u32,
@@ -233,7 +233,7 @@ pub enum StepError {
     /// The system does not give as many threads as were asked for.
     #[error("cannot start the threads of a rank: {0}")]
     Threads(#[from] ThreadPoolBuildError),
-    /// More ranks than patches, or none.
+    /// The run has more ranks than patches, or none.
     #[error(transparent)]
     Partition(#[from] PartitionError),
     /// The matrix is too large for its numbering.

@@ -1,4 +1,4 @@
-//! What a stage may ask of a patch by its number, whichever rank owns it.
+//! Facts about a patch that a stage may ask for by its number, whichever rank owns it.
 //!
 //! Code names a patch and gets its state and its triangles; it does not know how they came here.
 //! Today every rank holds all patches ([`Replica`]). A rank that holds its own patches and those

@@ -1,4 +1,4 @@
-//! What a rank saw of a step.
+//! A rank's report of a step.
 
 use std::time::Duration;
 
@@ -30,13 +30,13 @@ pub const COUNTERS: [&str; 7] = [
     "squeezed",
 ];
 
-/// Why a linear solve that succeeded went no further.
+/// The reason why a linear solve that succeeded went no further.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sufficed {
     /// Nothing was solved.
     #[default]
     Nothing,
-    /// What it started from was good enough, by whichever criterion: it took no iteration.
+    /// The start was good enough, by one of the criteria: it took no iteration.
     Start,
     /// `solver.tolerance` was met.
     Relative,
@@ -95,8 +95,8 @@ impl Stops {
     }
 }
 
-/// What a rank saw of a step. If it was cut, times and counts of work are sums,
-/// also over substeps that were taken back; contacts and constraints are those of the last one.
+/// A rank's report of a step. If the step was cut, times and counts of work are sums, also over
+/// substeps that were taken back; contacts and constraints are those of the last substep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
     /// Iterations of the linear solves.
@@ -105,9 +105,9 @@ pub struct StepReport {
     pub products: u32,
     /// The residual of the last one, as a share of what was allowed.
     pub residual: f64,
-    /// Why the last one went no further.
+    /// The reason why the last one went no further.
     pub sufficed: Sufficed,
-    /// Why all of them did.
+    /// The reason why all of them did.
     pub stops: Stops,
     /// Linear systems solved.
     pub systems: u32,
@@ -130,7 +130,7 @@ pub struct StepReport {
     pub repel_time: Duration,
     /// Substeps that failed, were taken back and halved.
     pub halvings: u32,
-    /// Why the first of them was halved.
+    /// The reason why the first of them was halved.
     pub halved_because: Option<String>,
     /// Substeps that were accepted because none may be shorter, though an edge changed by more than
     /// `time.strain_change`, or a triangle was stretched far beyond its limit.
@@ -165,12 +165,12 @@ pub struct StepReport {
     pub lacking: f64,
     /// Time spent in rounds.
     pub rounds_time: Duration,
-    /// What its workers did; its trace is that of the last substep.
+    /// The report on its workers; its trace is that of the last substep.
     pub scope: ScopeReport,
     /// Time in which it made patches ready before its tests, outside of tasks: what tests do that
     /// find one that is not.
     pub early: Duration,
-    /// When it began, on the rank's clock.
+    /// The time at which it began, on the rank's clock.
     pub began: Duration,
     /// Time spent in each of [`PHASES`], which follow each other; but on several ranks a system may
     /// be assembled before its step begins.
@@ -178,10 +178,10 @@ pub struct StepReport {
     /// The share of `assemble` that lies before `share`: the next step's system is assembled while
     /// the state of this one travels.
     pub ahead: Duration,
-    /// What was certified.
+    /// The numbers of certification.
     pub certified: Certified,
-    /// What changed momentum and energy, for each patch of this rank. Substeps that were taken back
-    /// have no part in it.
+    /// The changes of momentum and energy, for each patch of this rank. Substeps that were taken
+    /// back have no part in it.
     pub ledger: Vec<Ledger>,
     /// The step, its phases and its counters, if [`Simulation::record`](super::Simulation::record)
     /// asked for them.
@@ -266,7 +266,7 @@ impl<'t> Clock<'t> {
         Self { now, track }
     }
 
-    /// Ends the phase, which found or made so many of something, and begins the next one, if one
+    /// Ends the phase, which found or made `count` of something, and begins the next one, if one
     /// follows. Returns how long it took.
     pub(crate) fn lap(
         &mut self,

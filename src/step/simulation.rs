@@ -1,8 +1,8 @@
 //! One rank's share of a simulation, and the steps that all ranks take together.
 //!
 //! A step is taken in one substep, or, where the scene allows it and the whole fails, in several
-//! that end where it would have ended (`substep_controller`). What [TB06 §3 and §4] and [BW98] call
-//! a step is a substep here (`stages`).
+//! that end where it would have ended (`substep_controller`). The step of [TB06 §3 and §4] and
+//! [BW98] is a substep here (`stages`).
 //!
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
 //! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory
@@ -41,7 +41,7 @@ use crate::scene::{Integrator, Scene};
 use crate::solve::System;
 use crate::team::Team;
 
-/// What a step exchanges with messages of this tag, beside collectives.
+/// The name of the data that a step exchanges in messages of this tag, beside collectives.
 #[must_use]
 pub fn exchange_name(tag: Tag) -> Option<&'static str> {
     Some(match tag {
@@ -72,7 +72,7 @@ pub struct Simulation<'w> {
     pub(super) certification: Option<Certification>,
     /// The impulses of the substep, for the ledger.
     pub(super) impulses: Impulses,
-    /// What the substeps of a part share, if there are many.
+    /// The data that the substeps of a part share, if there are many.
     pub(super) many: Option<Many>,
     /// The impulses that contacts exerted on owned vertices in the last step, in N s.
     pub(super) contact_impulses: Vec<DVec3>,
@@ -95,7 +95,8 @@ pub struct CheckedState {
     pub kept: Vec<[u32; 2]>,
 }
 
-/// What a substep changes before it is known to be good, as it was when the substep began.
+/// The state that a substep changes before it is known to be good, as it was when the substep
+/// began.
 #[derive(Debug, Default)]
 struct Backup {
     changes: [Vec<DVec3>; 2],
@@ -197,7 +198,7 @@ impl<'w> Simulation<'w> {
         squeezed
     }
 
-    /// By how much certification changed the velocity of each vertex in the last part of a step, in
+    /// The changes by certification of the velocity of each vertex in the last part of a step, in
     /// m/s, in the order of the scene's own vertices; the same on every rank.
     #[must_use]
     pub fn cuts(&self) -> Vec<f64> {
@@ -235,13 +236,14 @@ impl<'w> Simulation<'w> {
         controller.adapts().then(|| controller.between_steps())
     }
 
-    /// From now on keeps so many events of each step's collision scope, in its report
-    /// ([`weft_runtime::ScopeReport::trace`]), and its [phases](StepReport::marks); `None`: none.
+    /// Keeps, from now on, at most this number of events of each step's collision scope, in its
+    /// report ([`weft_runtime::ScopeReport::trace`]), and its [phases](StepReport::marks); `None`:
+    /// none.
     pub fn record(&mut self, events: Option<usize>) {
         self.detection.options.trace = events;
     }
 
-    /// From now on keeps the state after each part of a step, beginning with the present one, or
+    /// Keeps the state after each part of a step from now on, beginning with the present one, or
     /// keeps none.
     pub fn keep_checked(&mut self, keeps: bool) {
         self.checked = keeps.then(|| {
@@ -255,11 +257,20 @@ impl<'w> Simulation<'w> {
     }
 
     /// The states that were [kept](Self::keep_checked) since they were taken last.
-    pub fn take_checked(&mut self) -> Vec<CheckedState> {
+    pub(crate) fn take_checked(&mut self) -> Vec<CheckedState> {
         self.checked
             .as_mut()
             .map(std::mem::take)
             .unwrap_or_default()
+    }
+
+    /// From now on adds up without the order that makes the bits the same on any number of ranks
+    /// and threads: sums over vertices skip the patch tree, and contacts are not sorted. To measure
+    /// what the order costs (`cargo bench --bench order`); to be called on every rank.
+    pub fn forget_order(&mut self) {
+        self.solver.cg.forget_order();
+        self.solver.reduction.forget_order();
+        self.detection.contacts.forget_order();
     }
 
     /// Sets the machine that steps run on from now on; it must be the same on every rank. On a
@@ -267,7 +278,7 @@ impl<'w> Simulation<'w> {
     /// the price of their tests instead of their number. The price of the response to contacts
     /// ([`Prices::respond`](weft_balance::prices::Prices::respond)) is that of one pass of
     /// corrections.
-    pub fn run_on(&mut self, machine: CostModel) {
+    pub(crate) fn run_on(&mut self, machine: CostModel) {
         self.domain.cost_model = machine;
         let (weight, share) = (self.domain.weight, self.solver.cg.coarse_share());
         let product = machine.cost(Work::Product { weight });
@@ -281,7 +292,8 @@ impl<'w> Simulation<'w> {
         self.exchange.said = bytes;
     }
 
-    /// What each rank [said](Self::say) in the last step, by rank; nothing before the first.
+    /// The messages that each rank [said](Self::say) in the last step, by rank; nothing before the
+    /// first.
     #[must_use]
     pub fn heard(&self) -> &[Vec<u8>] {
         &self.exchange.heard
@@ -293,7 +305,7 @@ impl<'w> Simulation<'w> {
     /// What failed, with step, patch and vertex. A rank that fails alone ends the job for all.
     pub fn advance(&mut self, comm: &mut dyn Comm) -> Result<StepReport, StepError> {
         let outcome = self.try_advance(comm);
-        // What is the same on every rank leaves nobody waiting.
+        // An error that is the same on every rank leaves nobody waiting.
         if let Err(error) = outcome.as_ref()
             && !error.is_of_length()
         {
@@ -306,7 +318,7 @@ impl<'w> Simulation<'w> {
     /// substeps. Then it can be kept, also after a step has failed for its length
     /// ([`StepError::is_of_length`]).
     #[must_use]
-    pub fn is_between_steps(&self) -> bool {
+    pub(crate) fn is_between_steps(&self) -> bool {
         self.substep.controller.passed() == 0.0
     }
 
@@ -413,7 +425,7 @@ impl<'w> Simulation<'w> {
         let collapsed = system.assemble_first(at.world, integrator, local);
         at.agree_on_collapse(comm, collapsed)?;
         if integrator.integrator == Integrator::Central {
-            // What the last step found is part of the state.
+            // The findings of the last step are part of the state.
             let found = solver.change.clone();
             solver.step_explicitly(at.masses(), system, &[]);
             for (velocity, change) in local.v.iter_mut().zip(&solver.change) {

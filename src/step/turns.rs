@@ -2,8 +2,9 @@
 //! would have to do, and where they cannot do it, other constraints are solved with.
 //!
 //! There is another turn only if that matters. Work that bodies cannot do may be as much as what a
-//! solve may leave; impulses that merely come a step late may be several times that. What a solve
-//! may leave goes to nothing as cloth comes to rest, and so does what is not put right.
+//! solve may leave; impulses that merely come a step late may be several times that. The residual
+//! that a solve may leave goes to nothing as cloth comes to rest, and so do the impulses that are
+//! not put right.
 //!
 //! Constraints are local to a vertex, but whether there is another turn is not: all ranks solve or
 //! none. They agree on that only in substeps in which some vertex is near a body.

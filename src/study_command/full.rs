@@ -48,7 +48,7 @@ impl Source for Full {
             what: error.to_string(),
             code: error.exit_code(),
         })?;
-        // What bounds it the record knows; what its ranks computed is not counted.
+        // The record knows its lower bounds; the computing time of its ranks is not counted.
         let mut all = Measured {
             least: self.replayed.measure(point, plan)?.least,
             ..Measured::default()

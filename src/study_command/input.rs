@@ -36,9 +36,9 @@ pub(super) enum StudyInput {
 pub(super) struct SceneInput {
     pub(super) path: PathBuf,
     pub(super) scene: Scene,
-    /// What it is called in tables.
+    /// The name in tables.
     pub(super) name: String,
-    /// What the command line changes in it, and that nothing is written that nobody looks at.
+    /// The overrides of the command line, and those that turn off output that nobody looks at.
     pub(super) overrides: Vec<(String, String)>,
     pub(super) patches: usize,
     /// The last step from which its recording can go on.
@@ -53,7 +53,7 @@ impl StudyInput {
         }
     }
 
-    /// What it has in common with the same scene cut in other ways.
+    /// The name that it shares with the same scene cut in other ways.
     pub(super) fn family(&self, copies: u32) -> String {
         match self {
             Self::Record(source) => source.label().family.clone(),

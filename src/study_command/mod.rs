@@ -216,7 +216,7 @@ fn own_directory(families: &[&str]) -> PathBuf {
     Path::new("runs").join(format!("{}-study", names.join("-")))
 }
 
-/// What there is to say of points that the directory had already.
+/// A sentence on the points that the directory had already.
 fn known_before(results: &Results) -> Option<String> {
     let many = |count: usize, what: &str| match count {
         1 => format!("1 was {what}"),

@@ -76,7 +76,7 @@ impl Known {
         })
     }
 
-    /// What the page hears: names, times, and whether more is to come.
+    /// The message to the page: names, times, and whether more is to come.
     pub(super) fn told(&self) -> Value {
         let times: Vec<f64> = self.frames.iter().map(|frame| frame.time).collect();
         serde_json::json!({

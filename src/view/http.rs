@@ -17,7 +17,7 @@ const LONGEST_HEAD: usize = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Connections that are served at once.
 const MOST: usize = 32;
-/// What every answer says: nobody may keep it, guess its type, or use it from another page.
+/// The headers of every answer: nobody may keep it, guess its type, or use it from another page.
 const ALWAYS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
     Cross-Origin-Resource-Policy: same-origin\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\
     Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \

@@ -19,9 +19,9 @@ use crate::{Failure, say};
 const PAGE: &str = include_str!("page.html");
 /// The script of the page.
 const SCRIPT: &str = include_str!("page.js");
-/// Where the script belongs.
+/// The mark for the script.
 const SCRIPT_MARK: &str = "/* script */";
-/// Where frames belong in a page that is one file.
+/// The mark for frames in a page that is one file.
 const FRAMES_MARK: &str = "<!-- frames -->";
 /// The largest page in one file, in bytes: browsers take no more than this as one text.
 const LARGEST_PAGE: usize = 400 << 20;

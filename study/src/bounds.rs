@@ -1,5 +1,5 @@
-//! What no schedule can beat: the work shared evenly, the longest piece, the messages that follow
-//! each other.
+//! Lower bounds on the time of any schedule: the work shared evenly, the longest piece, the
+//! messages that follow each other.
 
 use weft_balance::cost::Against;
 use weft_balance::part::Part;
@@ -9,7 +9,7 @@ use weft_balance::separation::{SEPARATION_SHARED_UP_TO, SeparationWork, prices_o
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
-use weft_runtime::scheduler::messages_to_end;
+use weft_runtime::messages_to_end;
 
 use crate::layout::Layout;
 use crate::record::{Header, Step, Task};
@@ -36,7 +36,8 @@ impl Bounds {
     }
 }
 
-/// What a task costs on a rank that has made nothing ready, in ns: its tests, and before them.
+/// The cost of a task, in ns, on a rank that has nothing ready yet: its tests, and the preparation
+/// before them.
 fn cost(header: &Header, step: &Step, prices: &Prices, number: usize) -> (f64, f64) {
     let task = &step.tasks[number];
     let mut counts = Counts::default();
@@ -48,9 +49,9 @@ fn cost(header: &Header, step: &Step, prices: &Prices, number: usize) -> (f64, f
     (tests, task.reads(header).map(of).sum())
 }
 
-/// What a part of a task's tests costs the rank that makes it, in ns: with those of the first that
-/// all who have a part make. It is not the part's share of the task, for what the first tests lead
-/// to is not alike.
+/// The cost, in ns, of a part of a task's tests for the rank that makes it, with that of the first
+/// ones that all who have a part make. It is not the part's share of the task, for the first tests
+/// lead to unlike numbers of others.
 fn cost_of_part(task: &Task, part: Part, prices: &Prices) -> f64 {
     let mut counts = Counts::default();
     let mut stack = task.tree.roots();

@@ -12,15 +12,15 @@ use thiserror::Error;
 use weft_io::{Show as _, read_regular};
 
 /// The file that says so.
-pub const OF: &str = "study.of";
-/// Its first line.
+pub(crate) const OF: &str = "study.of";
+/// The first line of the note.
 const MAGIC: &str = "weft study 1";
-/// Its largest size in bytes.
+/// The largest size of the note in bytes.
 const LARGEST_NOTE: u64 = 64 << 20;
 /// The folder of points.
 pub const POINTS: &str = "points";
 
-/// Why a directory is not used.
+/// The reason why a directory is not used.
 #[derive(Debug, Error)]
 pub enum DirectoryError {
     /// It cannot be read or made.
@@ -28,7 +28,7 @@ pub enum DirectoryError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// A directory that holds something else.
@@ -48,7 +48,7 @@ pub enum DirectoryError {
     OtherScenes {
         /// The directory.
         path: PathBuf,
-        /// Its scenes.
+        /// The scenes of the study that is there.
         there: String,
         /// The scenes of the study that was to be made.
         here: String,
@@ -79,7 +79,7 @@ pub fn prepare(out: &Path, of: &[&str]) -> Result<(), DirectoryError> {
     written.map_err(io_error(&path))
 }
 
-/// As [`prepare`]; no other study works in the directory while the answer is there.
+/// Prepares a directory as [`prepare`] does; no other study works in it while the answer is there.
 ///
 /// # Errors
 /// As [`prepare`]; [`DirectoryError::Busy`]. A file system that knows no locks claims nothing, and
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_study_is_left_alone() {
+    fn a_directory_that_is_no_study_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in [("study.csv", "mine"), ("run.json", "{}"), (OF, "mine")] {
             let out = folder.path().join(name.replace('.', "-"));

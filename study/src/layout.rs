@@ -26,9 +26,9 @@ pub struct Layout {
     ownership: Ownership,
     /// The share of each rank.
     pub ranks: Vec<RankShare>,
-    /// What the solve exchanges in an iteration: vertices, for each pair of sender and receiver.
+    /// The vertices that the solve exchanges in an iteration, for each pair of sender and receiver.
     pub halo: Vec<(u32, u32, u64)>,
-    /// What making separation bounds exchanges: bytes, for each pair of sender and receiver.
+    /// The bytes that making separation bounds exchanges, for each pair of sender and receiver.
     pub cells: Vec<(u32, u32, u64)>,
     targets_of_patch: u64,
 }
@@ -257,7 +257,7 @@ impl Layout {
 
     /// Calls `owned` with each rank to which some of these contacts of a task belong, and with
     /// their number. The contacts of a part of a task are divided as evenly as possible.
-    pub fn for_owners(&self, task: &Task, contacts: u64, mut owned: impl FnMut(usize, u64)) {
+    pub(crate) fn for_owners(&self, task: &Task, contacts: u64, mut owned: impl FnMut(usize, u64)) {
         let all = task.contacts().max(1);
         let mut before = 0;
         for route in &task.routes {

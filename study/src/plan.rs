@@ -11,7 +11,7 @@ use crate::policy_specification::PolicySpecification;
 use crate::replay::Machine;
 
 /// The networks that have names.
-pub const NETWORKS: [(&str, Network); 3] = [
+pub(crate) const NETWORKS: [(&str, Network); 3] = [
     ("myrinet-2000", Network::MYRINET_2000),
     ("gigabit", Network::GIGABIT),
     ("hdr-infiniband", Network::HDR_INFINIBAND),
@@ -43,7 +43,7 @@ pub struct Plan {
 /// A point of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Point {
-    /// Which record it is of, by its place among those of the sweep.
+    /// The record of the point, by its place among those of the sweep.
     pub record: usize,
     /// The network's name.
     pub network: String,
@@ -51,11 +51,11 @@ pub struct Point {
     pub policy: String,
     /// Ranks.
     pub ranks: usize,
-    /// Which repetition, from 0.
+    /// The number of the repetition, from 0.
     pub repeat: u32,
 }
 
-/// Why something is no plan.
+/// The reason why something is no plan.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
     /// A list of numbers that is none.
@@ -66,10 +66,10 @@ pub enum PlanError {
     /// A machine that is no machine.
     #[error("a machine {0} times slower: give a number from {LEAST_SLOWER} to {MOST_SLOWER}")]
     Slower(String),
-    /// More repetitions than anybody waits for.
+    /// The plan has more repetitions than anybody waits for.
     #[error("{0} repetitions of each point: give at most {MOST_REPETITIONS}")]
     Repetitions(u32),
-    /// Nothing to do.
+    /// The plan has nothing to do.
     #[error("no {0} to study")]
     Nothing(&'static str),
     /// A part of a policy that cannot be so.
@@ -77,15 +77,15 @@ pub enum PlanError {
     Value {
         /// The part.
         key: String,
-        /// What it was to be.
+        /// The value that was given.
         value: String,
-        /// What it can be.
+        /// The values that are possible.
         wants: &'static str,
     },
     /// A name that nothing has.
     #[error("there is no {what} `{}`{}; there are {known}", name.shown(), nearest.as_ref().map_or_else(String::new, |n| format!(", did you mean `{n}`?")))]
     Unknown {
-        /// What kind of thing.
+        /// The kind of thing that was named.
         what: &'static str,
         /// The name.
         name: String,

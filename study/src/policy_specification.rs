@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_is_right() {
+    fn errors_in_a_policy_name_the_possible_values() {
         for (text, words) in [
             ("every-othr", "did you mean `every-other`?"),
             ("every-other+stael=false", "did you mean `steal`?"),

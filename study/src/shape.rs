@@ -10,7 +10,7 @@
 use thiserror::Error;
 use weft_balance::prices::Counts;
 
-/// What a test was.
+/// The kinds of tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Two inner nodes: four tests of volumes.
@@ -28,7 +28,7 @@ pub enum Kind {
 /// One test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// What it was.
+    /// The kind of the test.
     pub kind: Kind,
     /// Tests that it led to.
     pub children: u32,
@@ -52,7 +52,7 @@ impl Visit {
     }
 }
 
-/// Why bytes are no tree.
+/// The reason why bytes are no tree.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum ShapeError {
     /// They end within it, or go on after it.
@@ -72,7 +72,7 @@ pub struct Tree {
     /// Four bits of code, 28 of size: tests of the subtree, contacts of a leaf, or groups and
     /// contacts of near pairs.
     nodes: Vec<u32>,
-    /// Where the chain of near pairs ends, which comes first if there is one: there the next root
+    /// The end of the chain of near pairs, which comes first if there is one: there the next root
     /// stands.
     root: u32,
 }
@@ -262,8 +262,8 @@ impl Tree {
         Ok(())
     }
 
-    /// As bytes: a code for each test, two in a byte, and behind them the numbers that go with
-    /// some.
+    /// Writes the tree as bytes: a code for each test, two in a byte, and behind them the numbers
+    /// that go with some.
     pub fn write(&self, out: &mut Vec<u8>) {
         write_number(out, self.nodes.len() as u64);
         let code = |node: u32| (node & ((1 << CODE_BITS) - 1)) as u8;
@@ -390,7 +390,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_is_what_was_recorded(
+        fn tests_taken_from_a_tree_are_those_recorded(
             choices in prop::collection::vec(any::<u8>(), 0..400), near in 0_u32..4, roots in 0_u32..5,
         ) {
             let visits = grown(&choices, near, roots);

@@ -1,11 +1,11 @@
 //! Mean, spread and confidence of repetitions.
 
-/// What several measurements of one thing say.
+/// The summary of several measurements of one quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     /// How many there are.
     pub count: usize,
-    /// Their mean.
+    /// The mean of the measurements.
     pub mean: f64,
     /// The standard deviation of one, estimated from them; 0 for a single one.
     pub deviation: f64,

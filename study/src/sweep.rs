@@ -31,8 +31,8 @@ use crate::warm_up::warmed_up;
 /// Changes when what is in the file of a point means something else.
 const FORMAT: u32 = 2;
 
-/// What a point took; times in ns, sums over the steps. Values that are not known are absent, not
-/// 0.
+/// The measurements of a point; times in ns, sums over the steps. Values that are not known are
+/// absent, not 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Steps.
@@ -44,9 +44,9 @@ pub struct Measured {
     /// The time that all ranks computed in each phase; the rest of their time they talked or
     /// waited.
     pub computed: Option<[f64; PHASES.len()]>,
-    /// What bounds its times.
+    /// The lower bounds of its times.
     pub least: Option<Least>,
-    /// What the rank computed in the collision phase that computed most.
+    /// The computing time in the collision phase of the rank that computed most there.
     pub heaviest: Option<f64>,
     /// Collision tests.
     pub tests: Option<u64>,
@@ -67,7 +67,7 @@ impl Measured {
     }
 }
 
-/// What no schedule beats, by a record; in ns, sums over the steps.
+/// The lower bounds, by a record, on the times of any schedule; in ns, sums over the steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Least {
     /// The time that all ranks together compute in each phase.
@@ -107,9 +107,9 @@ pub trait Source: Sync {
 pub struct Done {
     format: u32,
     source: String,
-    /// Which.
+    /// The point.
     pub point: Point,
-    /// What it took.
+    /// The measurements of the point.
     pub measured: Measured,
 }
 
@@ -133,8 +133,8 @@ pub struct Results {
     pub sources: Vec<(String, String)>,
     /// Family and number of patches of each source.
     pub cuts: Vec<(String, usize)>,
-    /// What one rank takes, for each source; as often as points are repeated where no two runs take
-    /// the same time.
+    /// The measurements of one rank, for each source; there are several where no two runs take the
+    /// same time, and points are repeated.
     pub alone: Vec<Vec<Measured>>,
     /// All points, in the order of the plan.
     pub points: Vec<Done>,
@@ -146,7 +146,7 @@ pub struct Results {
     pub damaged: usize,
 }
 
-/// Why a sweep ended early. Points that are done stay done.
+/// The reason why a sweep ended early. Points that are done stay done.
 #[derive(Debug, Error)]
 pub enum SweepError {
     /// The plan makes no sense.
@@ -172,13 +172,13 @@ pub enum SweepError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A run of the scene failed.
     #[error("{what}")]
     Run {
-        /// What it said.
+        /// The message of the run.
         what: String,
         /// Its exit code.
         code: u8,
@@ -293,8 +293,8 @@ pub fn sweep(
         })
         .collect::<Result<_, SweepError>>()?;
     let found = kept.iter().flatten().count();
-    // What ranks do, and what tests take, whichever rank makes them; of copies there are as many
-    // more.
+    // The work of ranks, and the cost of tests, whichever rank makes them; with copies there are as
+    // many more.
     let weight = |point: &Point| {
         let tests = sources[point.record].label().patches as f64 / PATCHES_AS_A_RANK;
         point.ranks as f64 + tests
@@ -382,7 +382,7 @@ pub fn sweep(
 /// Largest file of a point in bytes; they have some thousand.
 const LARGEST_POINT: u64 = 16 << 20;
 
-/// What there is of a point.
+/// The state in which a point's file is.
 enum Found {
     Nothing,
     Damaged,

@@ -17,13 +17,13 @@ pub const MOST_PATCHES: usize = 1 << 20;
 /// And this many vertices, of each of which every rank's layout knows the place.
 pub const MOST_VERTICES: u64 = 1 << 28;
 
-/// Why there are no such copies of a record.
+/// The reason why there are no such copies of a record.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CopiesError {
     /// Patches of copies are a power of two as well.
     #[error("{0} copies: give a power of two")]
     NoPower(u32),
-    /// More patches than a study has room for.
+    /// The copies have more patches than a study has room for.
     #[error(
         "{copies} copies of a record with {patches} patches: at most {most} fit into {MOST_PATCHES} patches"
     )]
@@ -32,10 +32,10 @@ pub enum CopiesError {
         copies: u32,
         /// Patches of one.
         patches: usize,
-        /// As many copies as there can be.
+        /// The most copies that there can be.
         most: usize,
     },
-    /// More vertices than a study has room for.
+    /// The copies have more vertices than a study has room for.
     #[error(
         "{copies} copies of a record with {vertices} vertices: at most {most} fit into {MOST_VERTICES} vertices"
     )]
@@ -44,10 +44,10 @@ pub enum CopiesError {
         copies: u32,
         /// Vertices of one.
         vertices: u64,
-        /// As many copies as there can be.
+        /// The most copies that there can be.
         most: u64,
     },
-    /// More tiles or coarse unknowns than have numbers.
+    /// The copies have more tiles or coarse unknowns than have numbers.
     #[error(
         "{copies} copies of a record with {count} tiles or coarse unknowns: at most {most} have numbers of 32 bits"
     )]
@@ -56,7 +56,7 @@ pub enum CopiesError {
         copies: u32,
         /// Tiles or coarse unknowns of one.
         count: usize,
-        /// As many copies as there can be.
+        /// The most copies that there can be.
         most: usize,
     },
 }
@@ -124,7 +124,7 @@ pub fn numbered(header: &Header) -> usize {
 
 /// The header of this many copies, no more than [`CopiesError`] lets be.
 #[must_use]
-pub fn copied_header(header: &Header, copies: u32) -> Header {
+pub(crate) fn copied_header(header: &Header, copies: u32) -> Header {
     let patches = header.patches.len();
     Header {
         title: format!("{copies} times: {}", header.title),
@@ -154,7 +154,11 @@ pub fn copied_header(header: &Header, copies: u32) -> Header {
 ///
 /// # Errors
 /// The record is damaged.
-pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Step, RecordError> {
+pub(crate) fn copied_step(
+    record: &mut Record,
+    index: usize,
+    copies: u32,
+) -> Result<Step, RecordError> {
     let count = record.steps();
     let patches = record.header().patches.len() as u32;
     let mut steps = Vec::new();
@@ -202,7 +206,7 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
     Ok(all)
 }
 
-/// What a copy's patch is tested against.
+/// The partner against which a copy's patch is tested.
 fn beside(against: Against, by: u32) -> Against {
     match against {
         Against::Patch(other) => Against::Patch(other + by),

@@ -1,4 +1,4 @@
-//! What came of a sweep, as rows: for CSV, JSON, plots and people.
+//! The results of a sweep, as rows: for CSV, JSON, plots and people.
 
 use std::fmt::Write as _;
 
@@ -13,9 +13,9 @@ use crate::sweep::{Measured, Results};
 /// repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Whose record it is.
+    /// The scene of the record.
     pub scene: String,
-    /// What it has in common with the same scene cut in other ways.
+    /// The name that it shares with the same scene cut in other ways.
     pub family: String,
     /// How many patches it is cut into.
     pub patches: usize,
@@ -35,7 +35,7 @@ pub struct Row {
     pub deviation_ms: f64,
     /// Half the width of the interval that holds the mean with 95 % probability.
     pub confidence_ms: f64,
-    /// What one rank takes over what these take.
+    /// The ratio of one rank's time to the time of these.
     pub speedup: f64,
     /// Speed-up over ranks.
     pub efficiency: f64,
@@ -143,7 +143,7 @@ fn row(
     }
 }
 
-/// As CSV, with a line of names; what is not known is an empty cell.
+/// Writes the rows as CSV, with a line of names; a value that is not known is an empty cell.
 #[must_use]
 pub fn csv(rows: &[Row]) -> String {
     let known = |value: Option<f64>, digits: usize| {
@@ -186,8 +186,8 @@ pub fn csv(rows: &[Row]) -> String {
     text
 }
 
-/// For people: efficiencies of one phase, a table for each scene and network, policies side by
-/// side.
+/// Writes the rows for people: efficiencies of one phase, a table for each scene and network,
+/// policies side by side.
 #[must_use]
 pub fn text(rows: &[Row], phase: &str) -> String {
     let mut out = String::new();

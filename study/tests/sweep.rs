@@ -145,7 +145,7 @@ fn step(number: u64) -> Step {
             met: [0; 2],
         });
     }
-    // What the step before would have cost.
+    // The cost that the step before would have had.
     let test = |task: &Task| {
         let mut counts = Counts::default();
         task.tree
@@ -270,7 +270,7 @@ fn a_sweep_is_the_same_on_any_threads_and_goes_on_where_it_was() {
     let first = swept(&record, &one, 1).unwrap();
     let text = csv(&rows(&plan(), &first));
     assert_eq!(text, csv(&rows(&plan(), &swept(&record, &two, 3).unwrap())));
-    // What one rank takes is among the points.
+    // The time of one rank is among the points.
     let count = plan().points(1).len();
     let again = swept(&record, &one, 2).unwrap();
     assert_eq!((again.found, again.stale), (count, 0));
@@ -336,7 +336,7 @@ impl Source for TimesOnly {
 }
 
 #[test]
-fn what_is_not_known_is_no_number() {
+fn unknown_values_are_no_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let source = TimesOnly(Replayed::open(&recorded(folder.path())).unwrap());
     let out = folder.path().join("out");
@@ -521,8 +521,8 @@ fn steps_that_lead_to_others_do_not_count() {
     assert!(at(&led) < 0.7 * at(&alone), "{} {}", at(&led), at(&alone));
 }
 
-/// More copies than numbers of patches, tiles or coarse unknowns reach are refused before there is
-/// any of them.
+/// A study with more copies than numbers of patches, tiles or coarse unknowns reach is refused
+/// before any copy is made.
 #[test]
 fn more_copies_than_a_study_has_room_for_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -136,7 +136,7 @@ fn near(kind: Kind, x: &[Motion; 4], separation: f64) -> f64 {
     separation + slack.max(0.5 * separation)
 }
 
-/// How many queries are told as hits among some that never come near.
+/// How many queries are reported as hits among some that never come near.
 fn false_hits(sort: Sort, separation: f64, misses: u32) -> u32 {
     let mut random = Random(2);
     let (mut told, mut asked) = (0, 0);
@@ -151,7 +151,7 @@ fn false_hits(sort: Sort, separation: f64, misses: u32) -> u32 {
         asked += 1;
         told += u32::from(answer != Answer::Safe);
     }
-    eprintln!("{sort:?}, separation {separation}: {told} of {asked} misses are told as hits");
+    eprintln!("{sort:?}, separation {separation}: {told} of {asked} misses are reported as hits");
     told
 }
 
@@ -355,7 +355,7 @@ fn numbers_at_the_ends_of_their_range_are_answered() {
 }
 
 #[test]
-fn what_touches_at_the_start_is_a_hit_at_time_zero() {
+fn features_that_touch_at_the_start_are_a_hit_at_time_zero() {
     let origin = Motion::still(DVec3::ZERO);
     let x = [origin; 4];
     for kind in [Kind::VertexFace, Kind::EdgeEdge] {
@@ -380,7 +380,7 @@ fn what_touches_at_the_start_is_a_hit_at_time_zero() {
 }
 
 #[test]
-fn what_is_not_finite_is_an_error() {
+fn positions_that_are_not_finite_are_an_error() {
     let mut random = Random(8);
     let x = made(&mut random, Kind::VertexFace, Sort::Random);
     for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {

@@ -83,7 +83,7 @@ impl Polynomial {
         a
     }
 
-    /// With every root once.
+    /// Divides by the repeated roots, so that every root is there once.
     fn with_simple_roots(&self) -> Self {
         let common = self.common(&self.derivative());
         self.divided(&common).0.primitive()
@@ -144,7 +144,7 @@ impl Bernstein {
         signs.array_windows().filter(|[a, b]| a != b).count()
     }
 
-    /// Both halves.
+    /// Cuts the interval in halves.
     pub(crate) fn halves(&self) -> [Self; 2] {
         let degree = self.0.len() - 1;
         let (mut row, mut left, mut right) = (self.0.clone(), Vec::new(), Vec::new());

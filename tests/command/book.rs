@@ -1,4 +1,4 @@
-//! What the book and the README say of this repository, held against it.
+//! Tests of what the book and the README say about this repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,13 +41,13 @@ fn sources() -> String {
     text
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
 #[test]
-fn what_the_paper_map_names_is_there() {
+fn files_and_tests_named_by_the_paper_map_exist() {
     let page = fs::read_to_string(root().join("docs/src/paper-map.md")).unwrap();
     let sources = sources();
     let rows: Vec<Vec<&str>> = page

@@ -27,7 +27,7 @@ material = { density = 0.15, stretch = 1000, bending = 1e-5 }
 "#;
 
 #[test]
-fn what_crosses_is_refused_and_what_is_certified_is_accepted() {
+fn crossing_runs_are_refused_and_certified_ones_accepted() {
     let place = Place::new();
     fs::write(place.path("clash.toml"), CLASH).unwrap();
     // Certified unless asked otherwise, though the scene does not say so.

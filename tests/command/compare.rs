@@ -56,7 +56,7 @@ fn a_run_of_another_cloth_parts_and_it_says_where() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_an_error_of_files_or_usage() {
+fn runs_that_cannot_be_compared_are_an_error_of_files_or_usage() {
     let place = Place::new();
     hash_of(&place.weft(&format!("{RUN} --ranks 1 --out a")));
     let (code, message) = place.fails("compare a nowhere");

@@ -41,7 +41,7 @@ fn formats_do_not_change_a_run_and_the_command_writes_the_same_later() {
 }
 
 #[test]
-fn what_cannot_be_exported_is_refused_with_its_code_and_nothing_is_written() {
+fn frames_that_cannot_be_exported_are_refused_and_no_file_is_written() {
     let place = Place::new();
     hash_of(&place.weft(&format!("{RUN} --ranks 1 --out out")));
     for (arguments, code, words) in [

@@ -20,7 +20,7 @@ fn fails_alike(scene: &str, options: &str) -> String {
         assert_eq!(record["exit"], 4);
         let said = record["error"].as_str().unwrap();
         assert_eq!(message.trim_end(), format!("error: {said}"));
-        // What was written before is whole.
+        // The files that were written before are whole.
         assert!(place.path("out/frames/cloth.000000.vtp").exists());
         let (_, step) = said.split_once("step ").unwrap();
         let step: usize = step[..step.find(|c: char| !c.is_ascii_digit()).unwrap()]
@@ -85,7 +85,7 @@ fn a_matrix_that_rounding_makes_indefinite_is_told() {
 /// The second of two cloths hangs on a pin, and too few iterations are allowed for it. The first
 /// only falls, and has 144 vertices.
 #[test]
-fn of_several_cloths_the_one_that_cannot_be_solved_for_is_named() {
+fn the_cloth_that_cannot_be_solved_for_is_named_among_several() {
     let second = SCENE.split_once("[[cloth]]").unwrap().1;
     let second = second.split("\n[").next().unwrap();
     let second = second.replace("\"napkin\"", "\"flag\"").replace(

@@ -24,47 +24,84 @@ const READABLE: &[&str] = &[
     "tests",
 ];
 
-/// Files whose comments are still to be mended. This list only shrinks.
+/// Files whose comments and messages are still to be mended. This list only shrinks.
 const TO_MEND: &[&str] = &[
-    "src/output/error.rs",
-    "src/output/frame_audit.rs",
-    "src/output/history.rs",
-    "src/output/lock.rs",
-    "src/output/manifest.rs",
-    "src/output/mod.rs",
-    "src/output/plain.rs",
-    "src/output/progress.rs",
-    "src/output/run_json.rs",
-    "src/output/state_hash.rs",
-    "src/output/trace.rs",
-    "src/output/vtp.rs",
-    "src/output/vtp_read.rs",
+    "runtime/src/scheduler/all_to_all.rs",
+    "runtime/src/scheduler/block_protocol.rs",
+    "runtime/src/scheduler/cancel.rs",
+    "runtime/src/scheduler/end.rs",
+    "runtime/src/scheduler/message.rs",
+    "runtime/src/scheduler/mod.rs",
+    "runtime/src/scheduler/stealing.rs",
+    "runtime/src/scope/error.rs",
+    "runtime/src/scope/mod.rs",
+    "runtime/src/scope/turn.rs",
+    "runtime/src/scope/workers.rs",
+    "src/collide/bodies/body_motion.rs",
+    "src/collide/bodies/collider.rs",
+    "src/collide/bodies/enclosed.rs",
+    "src/collide/bodies/solid.rs",
+    "src/scene/body.rs",
+    "src/step/contact/contacts.rs",
+    "src/step/contact/detection.rs",
+    "src/step/world/error.rs",
+    "src/step/world/mod.rs",
+    "src/step/world/prescribed_motion.rs",
 ];
 
-/// Folders in whose comments words of [`UNCLEAR`] are still to be replaced. This list only shrinks.
-const TO_CLEAR: &[&str] = &["src/output", "src/scene", "src/step"];
+/// Pages whose prose is still to be mended. This list only shrinks.
+const PAGES_TO_MEND: &[&str] = &["docs/src/scene.md", "runtime/README.md"];
 
 /// Words that leave open whom or what they speak of.
-const UNCLEAR: [&str; 3] = ["is told", "so many", "whoever"];
+const UNCLEAR: [&str; 6] = [
+    "are told", "is told", "make of", "makes of", "so many", "whoever",
+];
 
 /// Words with which no sentence of a comment begins.
-const NO_BEGINNING: [&str; 5] = ["Of ", "The same ", "Those ", "What is ", "Who "];
+const NO_BEGINNING: [&str; 7] = [
+    "All that ",
+    "Of ",
+    "So many ",
+    "The same ",
+    "Those ",
+    "What ",
+    "Who ",
+];
 
 /// The most columns of a line with a comment.
 const COLUMNS: usize = 100;
 
 /// Words with which no doc comment begins: what follows them says of what, but not what the thing
 /// is.
-const RIDDLES: [&str; 9] = [
+const RIDDLES: [&str; 15] = [
     "All that ",
+    "For each ",
+    "From which ",
     "Of ",
     "So many ",
     "That of ",
     "The same",
     "Those ",
-    "What is ",
+    "What ",
+    "Which ",
     "Who ",
     "Whoever ",
+    "Whom ",
+    "Whose ",
+    "Why ",
+];
+
+/// Words with which no name of a test begins: they leave open what is checked.
+const NO_TEST: [&str; 9] = [
+    "everything",
+    "it_",
+    "its_",
+    "nothing_",
+    "of_",
+    "the_same_",
+    "those_",
+    "what_",
+    "who_",
 ];
 
 /// The crates of this workspace that each of them may depend on.
@@ -164,6 +201,20 @@ fn faults(text: &str) -> Vec<String> {
     faults
 }
 
+/// The words and beginnings of sentences in a text that leave open what they speak of.
+fn vague(text: &str) -> impl Iterator<Item = &'static str> {
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = (UNCLEAR.iter().copied())
+        .filter(|words| lower.contains(words))
+        .collect();
+    let starts = NO_BEGINNING.iter().copied().filter(|words| {
+        let inside = [". ", ": ", "? "].map(|end| format!("{end}{words}"));
+        text.starts_with(words) || inside.iter().any(|inside| text.contains(inside))
+    });
+    let starts: Vec<&str> = starts.collect();
+    words.into_iter().chain(starts).map(str::trim)
+}
+
 /// Finds words in the comments of a file that leave open what they speak of.
 fn unclear(text: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -178,16 +229,9 @@ fn unclear(text: &str) -> Vec<String> {
             block.push(' ');
             continue;
         }
-        let lower = block.to_lowercase();
-        let words = UNCLEAR.iter().filter(|words| lower.contains(*words));
-        let starts = NO_BEGINNING.iter().filter(|words| {
-            let inside = [". ", ": ", "? "].map(|end| format!("{end}{words}"));
-            block.starts_with(*words) || inside.iter().any(|inside| block.contains(inside))
-        });
-        found.extend(words.chain(starts).map(|words| {
-            let words = words.trim();
-            format!("{begin}: a comment has `{words}`: {block}")
-        }));
+        found.extend(
+            vague(&block).map(|words| format!("{begin}: a comment has `{words}`: {block}")),
+        );
         block.clear();
     }
     found
@@ -203,7 +247,7 @@ fn comments_say_what_they_speak_of() {
         let name = file.strip_prefix(root()).unwrap();
         // It has such words as examples.
         let is_this = name.ends_with("tests/command/house.rs");
-        if !is_this && !TO_CLEAR.iter().any(|folder| name.starts_with(folder)) {
+        if !is_this && !is_to_mend(name) {
             let text = fs::read_to_string(&file).unwrap();
             let found = unclear(&text).into_iter();
             all.extend(found.map(|fault| format!("{}:{fault}", name.shown())));
@@ -222,6 +266,167 @@ fn comments_say_what_they_speak_of() {
     assert_eq!(unclear(good), [""; 0]);
 }
 
+/// Finds words in the texts of a file that leave open what they speak of: messages are such texts.
+fn unclear_texts(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        if comment(line).is_none() {
+            let quoted = line.split('"').skip(1).step_by(2);
+            let words = quoted.flat_map(vague);
+            found.extend(words.map(|words| format!("{number}: a text has `{words}`: {line}")));
+        }
+    }
+    found
+}
+
+#[test]
+fn messages_say_what_they_speak_of() {
+    let mut all = Vec::new();
+    for file in READABLE
+        .iter()
+        .flat_map(|path| rust_files(&root().join(path)))
+    {
+        let name = file.strip_prefix(root()).unwrap();
+        if name.ends_with("tests/command/house.rs") || is_to_mend(name) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let found = unclear_texts(&text).into_iter();
+        all.extend(found.map(|fault| format!("{}:{fault}", name.shown())));
+    }
+    assert!(all.is_empty(), "\n{}", all.join("\n"));
+    assert_eq!(unclear_texts("f(\"Of two\", \"so many\");").len(), 2);
+    assert_eq!(unclear_texts("f(\"two\", of, \"many\");"), [""; 0]);
+}
+
+/// The prose of a page of Markdown, paragraph by paragraph, without headings. Items of lists and
+/// cells of tables are paragraphs of their own.
+fn paragraphs(page: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut in_block = false;
+    for line in page.lines() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        }
+        let line = line.trim();
+        let item = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "));
+        if in_block || line.is_empty() || line.starts_with('#') {
+            all.push(String::new());
+        } else if let Some(item) = item {
+            all.push(item.to_owned());
+        } else if line.starts_with('|') {
+            all.extend(line.split('|').map(|cell| cell.trim().to_owned()));
+            all.push(String::new());
+        } else if let Some(last) = all.last_mut() {
+            let between = if last.is_empty() { "" } else { " " };
+            *last = format!("{last}{between}{line}");
+        }
+    }
+    all
+}
+
+/// Pages of Markdown in a folder and the folders below it.
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            pages.extend(self::pages(&path));
+        } else if path.extension().is_some_and(|ending| ending == "md") {
+            pages.push(path);
+        }
+    }
+    pages.sort();
+    pages
+}
+
+#[test]
+fn pages_say_what_they_speak_of() {
+    let mut all = pages(&root().join("docs"));
+    let folders = [
+        ".",
+        "balance",
+        "io",
+        "judge",
+        "partition",
+        "python",
+        "report",
+        "runtime",
+        "study",
+    ];
+    for folder in folders {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        all.extend(paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")));
+    }
+    assert!(all.len() > 60, "{all:?}");
+    let mut found = Vec::new();
+    for page in all {
+        let name = page.strip_prefix(root()).unwrap();
+        if PAGES_TO_MEND.iter().any(|page| name.ends_with(page)) {
+            continue;
+        }
+        let text = fs::read_to_string(&page).unwrap();
+        for paragraph in paragraphs(&text) {
+            let words = vague(&paragraph);
+            found.extend(words.map(|words| format!("{}: `{words}`: {paragraph}", name.shown())));
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+    let page =
+        "# Of a\n\nOne\nof two.\n- Of\n  two\n\n| a | Of b |\n```sh\nOf\n```\nOne. Those too.\n";
+    let found: Vec<&str> = paragraphs(page)
+        .iter()
+        .flat_map(|text| vague(text))
+        .collect();
+    assert_eq!(found, ["Of", "Of", "Those"]);
+}
+
+/// The names of the tests in a file, each with its line.
+fn names_of_tests(text: &str) -> Vec<(usize, &str)> {
+    let mut names = Vec::new();
+    let mut is_test = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start();
+        is_test |= line.starts_with("#[test]");
+        if let Some(rest) = line.strip_prefix("fn ")
+            && is_test
+        {
+            names.extend(rest.split('(').next().map(|name| (number, name)));
+            is_test = false;
+        }
+    }
+    names
+}
+
+#[test]
+fn names_of_tests_say_what_is_checked() {
+    let mut all = Vec::new();
+    for file in READABLE
+        .iter()
+        .flat_map(|path| rust_files(&root().join(path)))
+    {
+        let name = file.strip_prefix(root()).unwrap();
+        if is_to_mend(name) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        for (line, test) in names_of_tests(&text) {
+            if NO_TEST.iter().any(|words| test.starts_with(words)) {
+                all.push(format!("{}:{line}: a test `{test}`", name.shown()));
+            }
+        }
+    }
+    assert!(all.is_empty(), "\n{}", all.join("\n"));
+    let text = "fn what_it_does() {}\n#[test]\nfn of_two() {}\n";
+    assert_eq!(names_of_tests(text), [(3, "of_two")]);
+}
+
+/// Whether a file is one whose comments are still to be mended.
+fn is_to_mend(name: &Path) -> bool {
+    TO_MEND.iter().any(|folder| name.starts_with(folder))
+}
+
 #[test]
 fn comments_of_files_on_the_list_are_sentences() {
     let files = READABLE
@@ -230,7 +435,7 @@ fn comments_of_files_on_the_list_are_sentences() {
     let mut all = Vec::new();
     for file in files {
         let path = file.strip_prefix(root()).unwrap();
-        if TO_MEND.iter().any(|name| path == Path::new(name)) {
+        if is_to_mend(path) {
             continue;
         }
         let name = path.shown();

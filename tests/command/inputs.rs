@@ -1,5 +1,5 @@
-//! What comes from outside: arguments and files that are hostile or damaged, and what is said of
-//! them on a terminal.
+//! Tests with input from outside that is hostile or damaged, arguments and files, and of what is
+//! said about it on a terminal.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -233,7 +233,7 @@ fn a_command_that_a_report_suggests_does_what_it_says() {
 
 /// A pipe without a writer would be waited for, for ever; of a device there may be no end.
 #[test]
-fn what_is_no_regular_file_is_refused_wherever_a_file_is_read() {
+fn paths_that_are_no_regular_file_are_refused_wherever_a_file_is_read() {
     let place = Place::new();
     let made = Command::new("mkfifo").arg(place.path("pipe")).status();
     assert!(made.unwrap().success());
@@ -276,7 +276,7 @@ fn what_is_no_regular_file_is_refused_wherever_a_file_is_read() {
             );
         }
     }
-    // What a shell makes of `<(...)`, and standard input.
+    // The files of `<(...)` in a shell, and standard input.
     for scene in ["<(cat small.toml)", "/dev/stdin"] {
         let shell = format!("cat small.toml | \"$0\" check {scene}");
         let output = Command::new("bash")
@@ -396,7 +396,7 @@ fn faults_of_meshes_are_named_with_line_or_byte() {
 /// Twenty megabytes of what nobody asks for take no more memory than the file: it took 48 times as
 /// much.
 #[test]
-fn what_is_not_read_of_a_mesh_takes_no_memory() {
+fn unread_parts_of_a_mesh_file_take_no_memory() {
     let rows = 4_000_000;
     let head = format!(
         "ply\nformat binary_little_endian 1.0\nelement other {rows}\nproperty uchar a\nproperty list uchar int b\n\

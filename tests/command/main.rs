@@ -510,7 +510,7 @@ fn a_build_without_mpi_refuses_its_launchers_and_says_how_to_rebuild() {
 }
 
 #[test]
-fn of_several_processes_one_speaks() {
+fn only_one_of_several_processes_prints() {
     let place = Place::new();
     for (rank, speaks) in [("0", true), ("3", false)] {
         let output = place
@@ -588,7 +588,7 @@ fn a_partition_is_shown_beside_others() {
     }
 }
 
-/// What other solvers are given: all rows of one step's system, with the pins in it.
+/// The system for other solvers has all rows of one step, with the pins in it.
 #[test]
 fn a_system_is_written_for_other_solvers() {
     let place = Place::new();

@@ -56,7 +56,7 @@ impl Random {
     }
 }
 
-/// What stands in hostile files where a number or a name should.
+/// The words that stand in hostile files in the place of a number or a name.
 const WORDS: [&[u8]; 36] = [
     b"0",
     b"-1",
@@ -96,7 +96,7 @@ const WORDS: [&[u8]; 36] = [
     b"../../../../tmp/x",
 ];
 
-/// Some damage to some bytes.
+/// Damages some bytes in some way.
 fn damaged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..1 + random.below(4) {
@@ -148,7 +148,7 @@ fn damaged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// What makes damaged bytes whole again as far as sums go.
+/// A function that makes the checksums of damaged bytes right again.
 type Seal = fn(&[u8], &mut Random) -> Vec<u8>;
 
 fn plain(bytes: &[u8], random: &mut Random) -> Vec<u8> {
@@ -198,7 +198,7 @@ fn sealed_piece(bytes: &[u8], random: &mut Random) -> Vec<u8> {
 
 /// A kind of file, and who reads it.
 struct Kind {
-    /// Where it is in the folder.
+    /// The path of the file in the folder.
     file: &'static str,
     damage: Seal,
     /// How many are read in this process.
@@ -587,7 +587,8 @@ fn the_command_ends_by_its_table_whatever_it_reads() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
-/// As large as such files are read, and made so that what grows faster than the file shows.
+/// The files are as large as such files may be, and made so that time or memory that grows faster
+/// than the file shows.
 #[test]
 #[ignore = "reads large files, which takes a minute; CONTRIBUTING.md has the command"]
 fn large_hostile_files_take_no_longer_than_large_ones() {

@@ -72,7 +72,7 @@ impl Place {
         command
             .args(arguments.split_whitespace())
             .current_dir(self.folder.path());
-        // What a launcher would set must not reach these runs.
+        // The variables of a launcher must not reach these runs.
         for name in [
             "OMPI_COMM_WORLD_SIZE",
             "PMI_SIZE",

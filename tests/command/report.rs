@@ -103,8 +103,7 @@ fn after(line: &str, word: &str) -> f64 {
     rest[..end.unwrap_or(rest.len())].parse().unwrap()
 }
 
-/// At the end of a run, in its record, in reports and on pages: all say the same of it, and of
-/// steps without outputs.
+/// The end of a run, its record, reports and pages show the same efficiencies of steps.
 #[test]
 fn efficiencies_are_the_same_everywhere_and_outputs_are_no_part_of_them() {
     let place = Place::new();
@@ -195,7 +194,7 @@ fn runs_stand_side_by_side_and_text_alone_writes_nothing() {
 /// The trace cannot be written: all that was measured is written and printed, and what is on the
 /// disk of the trace is used.
 #[test]
-fn what_cannot_be_written_at_the_end_takes_nothing_that_was_measured() {
+fn a_failed_write_at_the_end_loses_no_measurement() {
     for (in_the_way, has_trace) in [("trace.json", true), ("trace/rank-00001.bin", false)] {
         let place = Place::new();
         let out = place.path("out");
@@ -245,7 +244,7 @@ fn what_cannot_be_written_at_the_end_takes_nothing_that_was_measured() {
 
 /// Files that are damaged, cut off, or of another run: refused, or left out with a note.
 #[test]
-fn damage_is_noticed() {
+fn damaged_files_of_a_run_are_reported() {
     let place = Place::new();
     for out in ["a", "b"] {
         hash_of(&place.weft(&format!(
@@ -302,7 +301,7 @@ fn a_later_run_takes_the_page_of_the_earlier_one_away() {
 }
 
 #[test]
-fn what_cannot_be_reported_is_refused_with_the_right_code() {
+fn directories_that_cannot_be_reported_are_refused_with_the_right_code() {
     let place = Place::new();
     hash_of(&place.weft(&format!("{RUN} --ranks 2 --trace=1..2 --steps 2 --out out")));
     fs::create_dir(place.path("empty")).unwrap();

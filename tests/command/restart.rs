@@ -150,7 +150,7 @@ fn a_run_goes_on_amid_the_motion_of_a_body() {
 
 /// The frames of a run that was interrupted are those of one that was not, each once.
 #[test]
-fn frames_are_continued() {
+fn a_continued_run_goes_on_with_its_frames() {
     let place = Place::new();
     let whole = hash_of(&place.weft(&format!("{RUN} whole --ranks 1")));
     let to = |steps| format!("{RUN} part --ranks 1 --steps {steps} --resume");
@@ -193,7 +193,7 @@ fn a_signal_stops_in_order() {
     }
 }
 
-/// What `nohup` starts goes on when the terminal is closed.
+/// A run that `nohup` starts goes on when the terminal is closed.
 #[test]
 fn a_run_that_is_to_outlive_its_terminal_does() {
     let place = Place::new();
@@ -256,7 +256,7 @@ fn checkpoints_can_be_left_out() {
 }
 
 #[test]
-fn what_cannot_be_continued_is_refused_and_left_alone() {
+fn runs_that_cannot_be_continued_are_refused_and_left_alone() {
     let place = Place::new();
     place.weft(&format!("{RUN} part --steps 5"));
     let refused = |options: &str, expected: i32, words: &[&str]| {

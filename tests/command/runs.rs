@@ -13,12 +13,12 @@ use crate::restart::{checkpoints, wait};
 
 /// Few steps, and no pictures.
 const RUN: &str = "run small.toml --quiet --ranks 1 --set output.pictures=false --out";
-/// As that, with a checkpoint after each step.
+/// As [`RUN`], with a checkpoint after each step.
 const OFTEN: &str = "run small.toml --quiet --ranks 1 --set output.pictures=false \
                      --set output.checkpoint_interval=0 --out";
 
-/// All files below a folder with what is in them, and links with where they lead. What a lock file
-/// says is left out.
+/// All files below a folder with what is in them, and links with where they lead. The text of a
+/// lock file is left out.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -113,7 +113,7 @@ fn a_directory_with_a_run_is_refused_and_the_ways_on_are_named() {
         5,
         &ways,
     );
-    // What holds a run for lack of a record is one too.
+    // A directory with other files of a run, but without a record, holds a run too.
     fs::remove_file(place.path("out/run.json")).unwrap();
     refused(
         &place,
@@ -338,7 +338,7 @@ fn a_second_run_is_refused_while_the_first_goes_on_and_not_when_it_was_killed() 
 
 /// Whichever is first, it ends with all that it promises, and the other is refused.
 #[test]
-fn of_two_runs_at_once_one_is_refused() {
+fn one_of_two_runs_at_once_in_a_directory_is_refused() {
     let place = Place::new();
     for repeat in 0..20 {
         let arguments = format!("{RUN} out{repeat} --steps 8");
@@ -412,7 +412,7 @@ fn auto_goes_on_if_there_is_something_to_go_on_from_and_else_starts() {
     assert_eq!(hash_of(&place.weft(&short)), whole);
     assert_eq!(history(&place.path("short")), history(&place.path("whole")));
     assert!(place.path("short/mine.txt").exists());
-    // What came to its end and left no checkpoint is not taken for such a one.
+    // A run that came to its end and left no checkpoint is not taken for such a one.
     let done = format!("{RUN} done --steps 3 --set output.checkpoints=false");
     hash_of(&place.weft(&done));
     refused(
@@ -533,7 +533,7 @@ fn a_history_that_was_damaged_is_put_right_or_told_of() {
     for (damaged, told) in [
         (Some(longer), None),
         (Some(text.clone() + &text), None),
-        (Some(doubled), Some("put right")),
+        (Some(doubled), Some("they were removed")),
         (Some(lines[..6].concat()), Some("lacks steps 6 to 8")),
         (
             Some(text[..text.len() - 9].to_owned()),
@@ -562,10 +562,10 @@ fn a_history_that_was_damaged_is_put_right_or_told_of() {
         let warnings = record(&out)["warnings"].to_string();
         assert!(warnings.contains(told.unwrap_or_default()), "{warnings}");
         let now = history(&out);
-        if told.is_none_or(|told| told == "put right") {
+        if told.is_none_or(|told| told == "they were removed") {
             assert_eq!(now, history(&place.path("whole")), "{damaged:?}");
         } else {
-            // What there was before, and all since.
+            // The earlier lines, and all since.
             assert_eq!(now.last(), history(&place.path("whole")).last());
             assert!(now.len() < 13, "{now:?}");
         }

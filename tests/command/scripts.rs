@@ -1,5 +1,5 @@
-//! What scripts, shells and editors are told: JSON, completions, man pages, the schema of scenes,
-//! and scenes to start from.
+//! Tests of the output for scripts, shells and editors: JSON, completions, man pages, the schema of
+//! scenes, and scenes to start from.
 
 use std::fs;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::place::{Place, hash_of};
 
-/// What a command that succeeds prints, as JSON.
+/// The JSON that a command that succeeds prints.
 fn json(place: &Place, arguments: &str) -> Value {
     let said = place.weft(arguments).stdout;
     assert!(said.is_ascii(), "{arguments}");
     serde_json::from_slice(&said).unwrap_or_else(|error| panic!("{arguments}: {error}"))
 }
 
-/// What a command that fails prints to both outputs, as JSON, with its exit code.
+/// The JSON that a command that fails prints to both outputs, with its exit code.
 fn refused(place: &Place, arguments: &str) -> (i32, Option<Value>, Value) {
     let output = place.command(arguments).output().unwrap();
     let out = (!output.stdout.is_empty()).then(|| serde_json::from_slice(&output.stdout).unwrap());
@@ -262,7 +262,7 @@ fn a_run_is_told_line_by_line_as_json() {
         .map(|step| step["step"].as_u64().unwrap())
         .collect();
     assert_eq!(numbers, (1..=40).collect::<Vec<_>>());
-    // What a line says is what the history says.
+    // Each line agrees with the history.
     let history = fs::read_to_string(place.path("out/history.csv")).unwrap();
     let header: Vec<&str> = history.lines().next().unwrap().split(',').collect();
     let last: Vec<&str> = history.lines().last().unwrap().split(',').collect();
@@ -299,7 +299,7 @@ fn a_run_is_told_line_by_line_as_json() {
 }
 
 #[test]
-fn what_goes_wrong_in_a_run_is_told_as_json() {
+fn errors_of_a_run_are_reported_as_json() {
     let place = Place::new();
     let (code, out, error) = refused(&place, "run small.toml --json --out o --set time.stepp=1");
     assert_eq!((code, out, &error["error"]["code"]), (3, None, &3.into()));

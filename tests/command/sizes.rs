@@ -1,4 +1,4 @@
-//! What the command tells of how large things are, and of strain that something forces beyond its
+//! Tests of what the command reports about sizes, and about strain that something forces beyond its
 //! limit.
 
 use std::fs;

@@ -47,8 +47,8 @@ fn a_study_leaves_tables_and_plots_and_records_once() {
     );
 }
 
-/// What an earlier plan has drawn is not left beside the plots of the next, but for what is not the
-/// study's or not any more.
+/// Plots of an earlier plan are removed when the next one is drawn, unless they are not, or no
+/// longer, the study's own.
 #[test]
 fn plots_of_an_earlier_plan_are_removed_and_nothing_else() {
     let place = Place::new();
@@ -106,10 +106,14 @@ fn a_record_without_all_of_its_steps_is_told_of() {
         (there, record["warnings"].to_string())
     };
     for (steps, there, words) in [
-        ("30..50", true, "has steps 41 to 50 only, of 30 to 50"),
+        ("30..50", true, "has only steps 41 to 50 of 30 to 50"),
         ("50..60", true, "lacks steps 34 to 40"),
         ("50..60", true, "from a checkpoint of step 17 or before"),
-        ("1..35", false, "of steps 1 to 35 the run has taken none"),
+        (
+            "1..35",
+            false,
+            "the run has taken none of the steps 1 to 35",
+        ),
     ] {
         let (found, warnings) = warnings(steps);
         assert_eq!(found, there, "{steps}");
@@ -120,7 +124,7 @@ fn a_record_without_all_of_its_steps_is_told_of() {
 }
 
 #[test]
-fn what_cannot_be_studied_is_refused() {
+fn inputs_that_cannot_be_studied_are_refused() {
     let place = Place::new();
     for (command, code, words) in [
         (
@@ -225,8 +229,8 @@ fn the_study_that_a_report_suggests_compares_what_ran() {
     }
 }
 
-/// What a point of a study on this machine runs is the policy that the table names, whatever the
-/// scene says of it.
+/// A point of a study on this machine runs with the policy that the table names, whatever the scene
+/// says of it.
 #[test]
 fn runs_of_a_study_have_the_policy_of_their_point() {
     let scene = format!("{SCENE}\n[balance]\nsteal = true\nsplit = \"oldest\"\n");
@@ -326,7 +330,7 @@ fn a_recording_that_is_stopped_goes_on_and_its_record_is_of_the_same_tests() {
         record(&place.path("out/records/small"))["resumed_from"],
         last
     );
-    // What it could go on from is not needed any more.
+    // The files that it could go on from are not needed any more.
     assert_eq!(checkpoints(&place.path("out/records/small")), [0; 0]);
     assert!(!place.names("out/records").contains("small.begun"));
     place.weft(&format!("{study} --out whole"));
@@ -482,7 +486,7 @@ fn whole_runs_of_a_study_have_the_bounds_of_the_record() {
     assert_eq!((full.len(), replayed.len()), (12, 12));
     for (full, replayed) in full.iter().zip(replayed) {
         assert_eq!(full["work_bound_ms"], replayed["work_bound_ms"]);
-        // What all ranks do alike no number of them makes quicker.
+        // Work that all ranks do alike takes as long on any number of them.
         assert!(full["bound"].as_f64().unwrap() > 0.9, "{full}");
         assert_eq!(full["not_computing"], Value::Null);
         let idle = replayed["not_computing"].as_f64().unwrap();

@@ -1,4 +1,5 @@
-//! What `--trace` leaves: files that viewers can rely on, read back and checked.
+//! Tests of the files that `--trace` writes: viewers can rely on them; they are read back and
+//! checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -137,7 +138,7 @@ const PHASES_OF_SEVERAL: [&str; 6] = [
     "collide", "assemble", "solve", "respond", "assemble", "share",
 ];
 
-/// What every traced run of `small.toml` must have.
+/// Checks the properties that every traced run of `small.toml` must have.
 fn check_run(run: &Path, ranks: usize, count: usize) -> Checked {
     let checked = check(&run.join("trace.json"));
     assert_eq!(checked.processes.len(), ranks, "{:?}", checked.processes);
@@ -234,7 +235,8 @@ fn steps_that_are_none_are_wrong_usage() {
     }
 }
 
-/// For runs that only others can start, as mpirun: `WEFT_TRACED_RUN` names the output directory.
+/// A check of runs that only others can start, as mpirun: `WEFT_TRACED_RUN` names the output
+/// directory.
 #[test]
 fn a_run_from_elsewhere_is_whole() {
     let Some(run) = std::env::var_os("WEFT_TRACED_RUN") else {

@@ -22,7 +22,7 @@ const DENSITY: f64 = 0.15;
 const RIGIDITY: f64 = 1e-5;
 const THRESHOLD: f64 = 12.85 * std::f64::consts::SQRT_2;
 
-/// By which factor a small deflection of the tip grows in a step of 2 s.
+/// The factor by which a small deflection of the tip grows in a step of 2 s.
 fn growth(gamma: f64, bending: &str) -> f64 {
     let cell = LENGTH / (CELLS[0] as f64 - 0.5);
     let long = cell * CELLS[0] as f64;

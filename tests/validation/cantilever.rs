@@ -49,7 +49,7 @@ pub struct Way {
     cells: f64,
 }
 
-/// What a strip is cut from.
+/// The mesh from which a strip is cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mesh {
     Herringbone,

@@ -1,9 +1,9 @@
-//! What the book shows of a validation case: measured and known values over the same axes.
+//! The picture of a validation case in the book: measured and known values over the same axes.
 
 /// One picture of a validation case.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What was done.
+    /// The title: the experiment.
     pub title: String,
     pub x: Axis,
     pub y: Axis,
@@ -15,7 +15,7 @@ pub struct Curve {
 /// An axis of a picture.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// The quantity that it shows, with its unit.
     pub name: &'static str,
     /// Whether equal factors are equally far apart.
     pub logarithmic: bool,
@@ -24,7 +24,7 @@ pub struct Axis {
 /// Points of a picture.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Whose points they are.
+    /// The name of the points' source.
     pub name: String,
     /// Whether they are the known answer, drawn as a line, or measured, drawn as marks.
     pub known: bool,
@@ -57,7 +57,7 @@ impl Series {
         }
     }
 
-    /// What was measured.
+    /// The curve of measured values.
     pub fn measured(name: impl Into<String>, points: impl IntoIterator<Item = [f64; 2]>) -> Self {
         Self {
             known: false,

@@ -1,4 +1,4 @@
-//! What validation cases of motion share: cloth alone in the world, its modes, its energy and
+//! Helpers for validation cases of motion: cloth alone in the world, its modes, its energy and
 //! momentum.
 
 use glam::DVec3;
@@ -31,7 +31,7 @@ pub fn world(method: &str, step: f64, cloth: &str, material: &str) -> World {
     World::build(&scene).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Steps from a state that `start` makes of the rest positions: position and velocity of each
+/// Steps from the state that `start` returns for the rest positions: position and velocity of each
 /// vertex. `each` sees every step.
 pub fn run(
     world: &World,

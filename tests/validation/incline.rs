@@ -22,7 +22,7 @@ const THICKNESS: f64 = 0.004;
 #[derive(Clone, Copy, Debug)]
 struct Slide {
     friction: f64,
-    /// In m/s, down the plane.
+    /// The speed at the start in m/s, down the plane.
     start: f64,
 }
 
@@ -36,13 +36,13 @@ const SLOWER: Slide = Slide {
 };
 
 impl Slide {
-    /// In m/s².
+    /// The acceleration in m/s².
     fn acceleration(self) -> f64 {
         (ANGLE.sin() - self.friction * ANGLE.cos()) * GRAVITY
     }
 }
 
-/// What slides: cells along a side, its length in m, and its material.
+/// The cloth that slides: cells along a side, its length in m, and its material.
 #[derive(Clone, Copy, Debug)]
 struct Sheet {
     cells: usize,
@@ -201,7 +201,7 @@ fn euler_is_of_first_order() {
 /// A sheet comes down on the plane at an angle and touches it within a step: it slides freely until
 /// then, and friction of the whole impact acts after.
 #[test]
-fn what_arrives_within_a_step_slides_freely_until_it_touches() {
+fn cloth_that_arrives_within_a_step_slides_freely_until_it_touches() {
     let text = |step: f64, height: f64| {
         format!(
             "gravity = [0, 0, -{GRAVITY:?}]

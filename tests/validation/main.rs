@@ -34,6 +34,8 @@ mod rest;
 mod rest_angles;
 mod rig;
 mod shear;
+#[cfg(test)]
+mod sliding;
 mod springs;
 mod standing_wave;
 mod strain_limit;

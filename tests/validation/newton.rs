@@ -35,7 +35,8 @@ const STEPS: usize = 40;
 /// Steps that are drawn.
 const DRAWN: usize = 8;
 const GRAVITY: DVec3 = DVec3::new(0.0, 0.0, -9.81);
-/// With which the flap is thrown down from level, in m/s: through half a radian in the first step.
+/// The speed with which the flap is thrown down from level, in m/s: through half a radian in the
+/// first step.
 const SPEED: f64 = 1.5;
 
 /// Settings of the solver. A residual of 10⁻¹⁰ of the first, which is that of a stiff flap about to
@@ -47,7 +48,7 @@ const ONCE: &str = "newton = 1";
 const SHEET_STEP: f64 = 0.05;
 const DAMPING: f64 = 2.0;
 
-/// What an implicit step knows of the step before.
+/// The state of the step before that an implicit step uses.
 #[derive(Clone, Copy)]
 struct State {
     x: DVec3,

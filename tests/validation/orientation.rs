@@ -23,7 +23,7 @@ const ISOTROPIC: &str = "bending = 1e-5";
 /// A woven cloth whose 2H follows Huber's rule.
 const WOVEN: &str = "bending = [1e-5, 1e-6]";
 const MODELS: [&str; 2] = ["quadratic", "dihedral"];
-/// Between the warp and the rows of the mesh, in degrees.
+/// The angles between the warp and the rows of the mesh, in degrees.
 const WEAVES: [f64; 3] = [0.0, 22.5, 45.0];
 
 /// A square without holes, from the origin on.
@@ -105,7 +105,7 @@ impl Sheet {
     }
 }
 
-/// Where a point of a sheet is on a cylinder along `angle`.
+/// The place of a point of a sheet on a cylinder along `angle`.
 fn cylinder(p: DVec3, angle: f64) -> DVec3 {
     let along = DVec3::new(angle.cos(), angle.sin(), 0.0);
     let s = p.dot(along);
@@ -291,7 +291,7 @@ fn springs_that_no_prefactors_make_right_are_told() {
 /// Ten to one is not had where four and eight triangles meet in turn, with the weave along the
 /// rows: some direction is a quarter too soft, with a warning.
 #[test]
-fn what_no_elements_make_right_is_told() {
+fn a_mesh_on_which_no_elements_are_right_gives_a_warning() {
     let all = meshes(CELLS);
     let (_, mesh) = all
         .iter()

@@ -19,7 +19,7 @@ struct Lying {
     integrator: &'static str,
     surface: &'static str,
     friction: f64,
-    /// In s.
+    /// The time step in s.
     step: f64,
 }
 
@@ -181,7 +181,7 @@ fn energy_never_rises_while_cloth_comes_to_rest() {
             let now = energy(&world, &simulation);
             assert!(now < first);
             let (time, rise) = (simulation.time(), now - last);
-            // What the solves leave, 10⁻¹² √J a step, explains less of a speed of mm/s.
+            // The residual of the solves, 10⁻¹² √J a step, explains less than a speed of mm/s.
             let allowed = if time < 0.3 { 0.02 * first } else { 1e-12 };
             assert!(rise < allowed, "{surface} {time}: {rise:e} J");
             last = now;
@@ -227,7 +227,7 @@ fn motion_dies_as_fast_as_with_what_touches_pinned() {
     assert!(pins.len() >= 4, "{}", pins.len());
     let text = USUAL.text(&format!("pins = [{}]", pins.join(", ")));
     let pinned = World::build(&Scene::parse(&text, None, &[]).unwrap()).unwrap();
-    // What hangs is kicked, too gently for what touches to slide.
+    // The hanging part is kicked, too gently for the touching part to slide.
     let kick = |world: &World, simulation: &mut Simulation<'_>| {
         simulation.restore(&rest).unwrap();
         let touching = world.original_order(&(0..25).collect::<Vec<usize>>());

@@ -1,4 +1,4 @@
-//! What validation cases share: cloth without collisions on one rank, led to rest.
+//! Helpers for validation cases: cloth without collisions on one rank, led to rest.
 //!
 //! Rest is found by implicit Euler with long steps, whose numerical damping takes all motion away.
 
@@ -18,9 +18,9 @@ pub struct Rig {
     pub cloth: String,
     /// Lines of its material.
     pub material: String,
-    /// In m/s².
+    /// The gravity in m/s².
     pub gravity: DVec3,
-    /// In s.
+    /// The time step in s.
     pub step: f64,
     /// The largest principal strain the cloth bears; one that it does not come to unless said.
     pub limit: f64,

@@ -4,9 +4,9 @@
 //! Sources: the sheet is a chain of N lumped masses, `ω² = 4 Eh/(ρ a²) sin²(π/2N)` with cells of a
 //! (Rayleigh, Theory of Sound I, §120); on a herringbone grid the wave must run along the columns,
 //! where masses at the border are equal. ν = 0 and one direction make the corotational law linear.
-//! What an integrator does to an oscillator with damping `α + β ω²` is written out in
-//! [`Oscillator`], from the formulas of each method; implicit Euler takes `1/(1 + ω²h²)` of its
-//! energy in each step without damping.
+//! [`Oscillator`] has the effect of each integrator on an oscillator with damping `α + β ω²`, from
+//! the formulas of the method; implicit Euler takes `1/(1 + ω²h²)` of its energy in each step
+//! without damping.
 
 use glam::DVec3;
 

@@ -34,16 +34,16 @@ use super::rig::{Rig, mean, vertices};
 const DENSITY: f64 = 0.15;
 const GRAVITY: f64 = 9.81;
 
-/// What the strip bears before it locks.
+/// The strain at which the strip locks.
 const LIMIT: f64 = 0.05;
 /// Cells of the strip of 1 m.
 const CELLS: usize = 20;
-/// In N/m: locked nearly everywhere, where it would be longer by a third; in two thirds of its
-/// length; in a seventh.
+/// Stiffnesses in N/m. With them the strip is locked nearly everywhere, where it would be longer by
+/// a third; in two thirds of its length; in a seventh.
 const STIFFNESSES: [f64; 3] = [2.0, 10.0, 25.0];
 /// Short steps: what elasticity does in one knows nothing of what limits do.
 const STEP: f64 = 0.002;
-/// In s: by then the mass's damping has brought it to rest.
+/// The simulated time in s: by then the mass's damping has brought it to rest.
 const TIME: f64 = 1.6;
 /// The contact thickness in m.
 const FINE: f64 = 1e-4;
@@ -111,9 +111,9 @@ const SOFT: f64 = 1.0;
 /// limit.
 const BEARS: f64 = 0.1;
 const TIMES: f64 = 3.0;
-/// In s; the time at which it stops is known to a step.
+/// The short step in s; the time at which the strip stops is known to a step.
 const SHORT: f64 = 4e-5;
-/// With which all of it moves, in m/s.
+/// The velocity with which all of it moves, in m/s.
 const DRIFT: DVec3 = DVec3::new(2.0, -1.0, 0.5);
 
 /// Strains of a triangle flung apart, `[t, ε]` after each step, and the largest change of momentum,
@@ -284,7 +284,7 @@ fn a_strip_hangs_as_ideal_locking_cloth() {
 }
 
 #[test]
-fn what_is_flung_apart_stops_at_its_limit_and_keeps_its_momentum() {
+fn a_strip_flung_apart_stops_at_its_limit_and_keeps_its_momentum() {
     for (method, _) in METHODS {
         let (strains, changed) = fling(method);
         let off = astray(&strains);

@@ -102,7 +102,7 @@ fn budgets_of_momentum_and_energy_are_kept() {
             fine[0] < most[0] && fine[2] < most[1],
             "{method}: {fine:?} of energy and angular momentum"
         );
-        // What numerical damping takes of energy is of a higher order than the method where motion
+        // The energy that numerical damping takes is of a higher order than the method where motion
         // is smooth.
         assert!(
             energy > known - super::dynamics::SLACK,

@@ -25,12 +25,12 @@ impl Item {
 /// The state of filling stretches, one after the other.
 pub(super) struct Filling<'a> {
     pub(super) items: &'a [Item],
-    /// For each patch, the costs of preparing it.
+    /// The costs of preparing each patch.
     pub(super) ready: Vec<PreparationCosts>,
     /// The work of each rank before and after its tests.
     pub(super) beside: &'a [u64],
-    /// For each patch, the last stretch that prepares something of it, and how much: the stamp of
-    /// the stretch plus a [`Prepared`].
+    /// The last stretch that prepares something of each patch, and how much: the stamp of the
+    /// stretch plus a [`Prepared`].
     pub(super) had: Vec<u64>,
     pub(super) stamp: u64,
 }
@@ -123,8 +123,8 @@ impl Filling<'_> {
         costs.sum()
     }
 
-    /// What the current stretch has prepared of both patches of a test after that test, and the
-    /// cost of preparing what is missing.
+    /// The pieces that the current stretch has prepared of both patches of a test after that test,
+    /// and the cost of preparing the missing ones.
     #[inline]
     fn unready(&self, item: &Item) -> [(u64, u64); 2] {
         let [patch, other] = item.patches;

@@ -105,7 +105,7 @@ impl Assignment {
             }
         }
         boundaries.extend([last, u64::MAX]);
-        // What was observed belongs to the stretches as they were.
+        // Observations belong to the stretches as they were.
         let (mut within, mut paces) = (0, Vec::with_capacity(ranks));
         for ends in boundaries.windows(2) {
             let (mut at, end) = (ends[0], ends[1].min(all));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stolen_counts_where_it_was_to_be_done() {
+    fn stolen_tests_count_for_the_rank_they_were_assigned_to() {
         let costs: Vec<TestCost> = (0..8)
             .map(|patch| TestCost {
                 patch,

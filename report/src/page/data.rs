@@ -1,4 +1,5 @@
-//! What the page draws, as arrays: spans of all ranks in ticks of one clock, steps, the cloth.
+//! The data that the page draws, as arrays: spans of all ranks in ticks of one clock, steps, the
+//! cloth.
 //!
 //! A tick is as many ns as needed so that the whole trace fits into 32 bits. Begins are stored as
 //! differences within a track, for those compress well.
@@ -226,8 +227,8 @@ fn spans(pack: &mut Pack, tracks: &Tracks) -> Value {
     })
 }
 
-/// By traced step: number, begin and end in ns since the first, and by phase the mean and the
-/// greatest time of a rank.
+/// Packs, for each traced step, its number, begin and end in ns since the first, and for each phase
+/// the mean and the greatest time of a rank.
 fn steps(pack: &mut Pack, traced: &Traced) {
     let tracks = &traced.tracks;
     let phases = tracks.phases.len();

@@ -1,8 +1,8 @@
 //! The report as a page: one file with everything in it, that works from a disk, in any browser of
 //! today.
 //!
-//! What can be said without a script is said in HTML: what stands out, tables, bars. Everything to
-//! be zoomed, turned or pointed at is drawn by `page.js` from arrays in the page.
+//! Findings, tables and bars need no script and are HTML. Everything to be zoomed, turned or
+//! pointed at is drawn by `page.js` from arrays in the page.
 
 mod data;
 mod pack;
@@ -176,7 +176,7 @@ fn one(
             out,
             number,
             "timeline",
-            "What every rank did when",
+            "The timeline of every rank",
             "Wheel zooms, dragging moves, double click shows all. Keys, once the picture is chosen: ← → move, + − zoom, \
              ↑ ↓ choose a rank, n p go from task to task, Home shows all. Point at anything to see what it is.",
         )?;
@@ -189,7 +189,7 @@ fn one(
             number,
             "utilisation",
             "How many ranks are at work",
-            "Of all workers, over the same time as above.",
+            "Work and idle time of all workers, over the same time as above.",
         )?;
         writeln!(
             out,
@@ -210,7 +210,7 @@ fn one(
             out,
             number,
             "steals",
-            "Who stole from whom",
+            "Steals between ranks",
             "Tasks that went from a victim (column) to a thief (row).",
         )?;
         writeln!(
@@ -234,7 +234,7 @@ fn one(
             number,
             "steps",
             "Time of each phase, step by step",
-            "Of the slowest rank. Click on a step that was traced to see it in the timeline.",
+            "The times are those of the slowest rank. Click on a step that was traced to see it in the timeline.",
         )?;
         writeln!(
             out,

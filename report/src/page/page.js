@@ -537,7 +537,7 @@ function timeline(run, places) {
     canvas: drawn.canvas, paint: drawn.paint, spans: a.task_begin.length + a.phase_begin.length + a.wait_begin.length });
 }
 
-// ---- who stole from whom ----
+// ---- steals between ranks ----
 
 function steals(run, place) {
   const n = run.meta.ranks, cells = new Map();
@@ -577,7 +577,7 @@ function steals(run, place) {
         context.fillText(tasks > 9999 ? Math.round(tasks / 1000) + 'k' : tasks, left + (victim + 0.5) * size, top + (thief + 0.5) * size);
       }
     }
-  }, 'Matrix of who stole from whom; the paragraph on balance names the pair that moved most');
+  }, 'Matrix of steals between ranks; the paragraph on balance names the pair that moved most');
   own.canvas.style.maxWidth = left + n * size + 4 + 'px';
   own.resize();
   pointable(own, (x, y) => {

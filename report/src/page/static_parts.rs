@@ -366,7 +366,7 @@ fn short(number: u64) -> String {
 pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
     let all: f64 = traced.patches.iter().map(|work| work.tests).sum();
     let mut ranked: Vec<usize> = (0..traced.patches.len()).collect();
-    // What would be shown as 0.0 % is not.
+    // A patch whose share would be shown as 0.0 % is left out.
     ranked.retain(|&patch| traced.patches[patch].tests > 5e-4 * all);
     ranked.sort_by(|&a, &b| {
         traced.patches[b]

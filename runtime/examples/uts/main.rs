@@ -77,7 +77,7 @@ struct Arguments {
     /// Runs the ranks in virtual time: latency 2 us, overhead 0.5 us.
     #[arg(long = "virtual")]
     in_virtual_time: bool,
-    /// What a node costs in virtual time, in ns; a multiple of 5.
+    /// The cost of a node in virtual time, in ns; a multiple of 5.
     #[arg(long, default_value_t = 130)]
     node_ns: u64,
     /// Walks the tree without the runtime.

@@ -6,7 +6,7 @@ use sha1::{Digest, Sha1};
 /// Most children of a node that is not the root of a binomial tree.
 const MOST_CHILDREN: u32 = 100;
 
-/// Which tree.
+/// The parameters of the tree.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Tree {
     /// Type: 0 binomial, 1 geometric, 2 hybrid.

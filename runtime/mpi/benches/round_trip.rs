@@ -49,7 +49,7 @@ fn measure(comm: &mut dyn Comm) -> Result<(), CommError> {
     Ok(())
 }
 
-/// Microseconds of a round trip. What came is what goes back: no copy is made for the bench.
+/// Microseconds of a round trip. The message that came goes back: no copy is made for the bench.
 fn ping_pong(comm: &mut dyn Comm, bytes: &mut Vec<u8>, trips: u32) -> Result<f64, CommError> {
     let (me, peer) = (comm.rank(), Rank(1 - comm.rank().0));
     let begin = Instant::now();

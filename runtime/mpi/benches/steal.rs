@@ -1,6 +1,7 @@
-//! What a steal takes over MPI, between two ranks: from the request's being sent to the answer's
-//! being read, and with all that follows, against a bare ping-pong of the same bytes, by turns in
-//! one process; and what of it goes into writing and reading the request, the answer and the task.
+//! The cost of a steal over MPI between two ranks, against a bare ping-pong of the same bytes, by
+//! turns in one process. It is measured from the request's being sent to the answer's being read,
+//! and with all that follows; and the parts of it that writing and reading the request, the answer
+//! and the task take.
 //!
 //!     mpirun -n 2 target/release/deps/steal-…
 //!
@@ -75,7 +76,7 @@ fn serialisation() -> f64 {
     begin.elapsed().as_secs_f64() / f64::from(TIMES) * 1e6
 }
 
-/// What a steal takes, in microseconds.
+/// The times of a steal, in microseconds.
 struct Steal {
     round_trip: f64,
     in_all: f64,

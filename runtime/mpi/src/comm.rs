@@ -49,9 +49,9 @@ pub(crate) mod kind {
     pub(crate) const LEFT: i32 = 4 << 16;
     /// The sender has failed and would say so: an exit code and a text.
     pub(crate) const VERDICT: i32 = 5 << 16;
-    /// On the other lane: say so.
+    /// A message on the other lane that asks the receiver to give its verdict.
     pub(crate) const GO: i32 = 6 << 16;
-    /// On the other lane: another rank does.
+    /// A message on the other lane: another rank gives its verdict.
     pub(crate) const HUSH: i32 = 7 << 16;
     /// The largest tag that is ever used.
     pub(crate) const LARGEST: i32 = (8 << 16) - 1;
@@ -114,7 +114,7 @@ enum Body {
 }
 
 impl<'m> MpiComm<'m> {
-    /// Collective.
+    /// Opens the lanes. Collective.
     pub(crate) fn open(mpi: &'m Mpi) -> Self {
         let size = mpi.size();
         let lanes = Rc::new(Lanes {
@@ -159,8 +159,8 @@ impl<'m> MpiComm<'m> {
         while !self.sending.is_empty() || self.unanswered > 0 {
             self.look_round();
         }
-        // What each rank has sent to each says when all of it is here; knowing it means that all
-        // have come.
+        // The numbers of messages that each rank has sent to each say when all are here. A rank
+        // that knows these numbers knows that all ranks have come.
         let sent = self.sent.clone();
         let mut due = vec![0_u64; sent.len()];
         let lanes = Rc::clone(&self.lanes);
@@ -505,7 +505,7 @@ impl Comm for MpiComm<'_> {
     }
 
     fn reopen(&mut self, tag: Tag) {
-        // What has arrived, or was announced, came too early.
+        // Messages that have arrived, or were announced, came too early.
         self.poll();
         if self.mailbox.is_closed(tag) {
             let early = self.arriving.iter_mut().filter(|a| a.tag == tag);

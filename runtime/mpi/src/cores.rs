@@ -9,7 +9,7 @@ use std::thread;
 /// The cores that a process may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cores {
-    /// Their numbers.
+    /// The numbers of the cores that the process may use.
     allowed: BTreeSet<u32>,
     /// How many of them it may keep busy.
     busy: u32,

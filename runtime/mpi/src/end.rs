@@ -1,11 +1,10 @@
 //! Ending together: a job has one fate, one message about it, and one exit code.
 //!
 //! A rank that fails ends the job for all, within a second, wherever the others are: MPI's own
-//! abort kills them and hands the code to the launcher. What takes the rest of that second is that
-//! only one rank should say why. A rank that fails tells rank 0 first, and speaks when rank 0 says
-//! so; if rank 0 does not answer, because it computes, or is gone, it speaks after a while, lower
-//! ranks sooner than higher ones. Ranks that only learn of the end are silent, and wait to be
-//! killed.
+//! abort kills them and hands the code to the launcher. The rest of that second is spent so that
+//! only one rank says why. A rank that fails tells rank 0 first, and speaks when rank 0 says so; if
+//! rank 0 does not answer, because it computes, or is gone, it speaks after a while, lower ranks
+//! sooner than higher ones. Ranks that only learn of the end are silent, and wait to be killed.
 //!
 //! A panic on any thread ends the job the same way, unless it is one that the runtime turns into an
 //! error of a join. Unwinding would not do: the rank would leave, or wait in MPI's finalisation,
@@ -40,18 +39,18 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Longest text about a failure that travels, in bytes.
 const LONGEST: usize = 1000;
 
-/// Why a rank cannot go on.
+/// The reason why a rank cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What the launcher shall return.
+    /// The exit code for the launcher.
     pub code: u8,
-    /// What went wrong and what to do about it, for people.
+    /// A message for people: the fault, and what to do about it.
     pub message: String,
     /// Whether this only says that another rank failed; that one says why.
     pub echo: bool,
 }
 
-/// What a panic hook must know of the rank.
+/// The facts about the rank that a panic hook needs.
 struct Place {
     rank: Rank,
     host: String,
@@ -64,7 +63,7 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 thread_local! {
-    /// On the main thread: the lanes of the job that runs.
+    /// The lanes of the job that runs, on the main thread.
     static LANES: RefCell<Option<Rc<Lanes>>> = const { RefCell::new(None) };
 }
 
@@ -161,7 +160,7 @@ pub(crate) fn end(
     raw::end_job(i32::from(own.code))
 }
 
-/// What another rank has to say, if it does so in time.
+/// The verdict of another rank, if it comes in time.
 fn first_verdict(mpi: &Mpi, comm: &mut MpiComm<'_>) -> Option<(Rank, Failure)> {
     let begin = mpi.now();
     while comm.verdicts.is_empty() && mpi.now() - begin < 2 * PATIENCE {
@@ -170,8 +169,8 @@ fn first_verdict(mpi: &Mpi, comm: &mut MpiComm<'_>) -> Option<(Rank, Failure)> {
     comm.verdicts.pop_front()
 }
 
-/// Until MPI kills this rank, or long enough to know that it does not; whether rank 0 has told it
-/// meanwhile that another speaks.
+/// Waits until MPI kills this rank, or long enough to know that it does not. Returns whether rank 0
+/// has said meanwhile that another rank gives its verdict.
 fn wait_for_the_end(mpi: &Mpi, comm: &mut MpiComm<'_>) -> bool {
     let begin = mpi.now();
     let mut hushed = false;

@@ -1,4 +1,4 @@
-//! What ranks say first: which program they run, or that they cannot take part.
+//! The first messages of ranks: which program they run, or that they cannot take part.
 //!
 //! Ranks of other builds may not understand each other's messages. So what is said here does not
 //! change from build to build: 256 bytes of each rank, in one gather to all that is MPI's own,
@@ -23,7 +23,7 @@ const OTHER_PROGRAM: u8 = 3;
 /// The most other programs that are named.
 const MOST_NAMED: usize = 3;
 
-/// What a rank says first.
+/// The first message of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hello {
     /// The exit code, 0 if it takes part.
@@ -100,7 +100,7 @@ fn read(bytes: &[u8; LENGTH]) -> Option<Hello> {
     })
 }
 
-/// What comes of all that was said, by rank; the same on all ranks.
+/// The decision on the first messages of all ranks; the same on all ranks.
 fn judge(said: &[Option<Hello>]) -> Option<Refusal> {
     let ranks = || (0..).map(Rank).zip(said);
     let fails = |hello: &Option<Hello>| hello.as_ref().is_some_and(|hello| hello.code != 0);

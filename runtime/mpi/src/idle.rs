@@ -1,4 +1,4 @@
-//! What a rank does while it waits: spin, let others run, sleep.
+//! The ways in which a rank waits: spin, let others run, sleep.
 //!
 //! A blocking MPI call is never how a rank waits: it would keep the processor busy and leave other
 //! messages lying. A waiting rank polls, and between polls does what its [`Idle`] says, longer the
@@ -57,7 +57,7 @@ impl Default for Idle {
     }
 }
 
-/// Not the name of a way to wait.
+/// The error for a word that names no way to wait.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no way to wait; take spin, yield or sleep")]
 pub struct UnknownIdle(String);

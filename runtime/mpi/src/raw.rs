@@ -74,7 +74,7 @@ impl Lane {
             )
         };
         if found == 0 || value.is_null() {
-            // What the standard promises.
+            // The value that the standard promises.
             return 32_767;
         }
         // SAFETY: MPI says that this attribute points to an integer, which lives as long as MPI
@@ -472,7 +472,7 @@ fn is_done(request: &mut MPI_Request) -> bool {
     done != 0
 }
 
-/// Where the buffer of a slot begins.
+/// The beginning of the buffer of a slot.
 fn buffer(buffers: *mut [u8], slot: usize) -> *mut u8 {
     debug_assert!(slot < SLOTS);
     buffers.cast::<u8>().wrapping_add(slot * SHORT)

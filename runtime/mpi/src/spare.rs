@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_the_oldest_go_first() {
+    fn spare_buffers_are_bounded_and_the_oldest_go_first() {
         let mut spares = Spares::default();
         spares.keep(vec![0; MOST_BYTES + 1]);
         spares.keep(Vec::new());

@@ -28,7 +28,7 @@ pub const WEFT_MPI_IDLE: &str = "WEFT_MPI_IDLE";
 /// How ranks use MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What a rank does while it waits.
+    /// The way in which a rank waits.
     pub idle: Idle,
     /// Messages longer than this many bytes travel in several pieces: 1 to 2^30. All ranks may
     /// differ.
@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// Why MPI cannot be used.
+/// The reason why MPI cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StartError {
     /// It can be started once in a process.
@@ -79,15 +79,15 @@ pub enum StartError {
          built with threads"
     )]
     ThreadLevel(&'static str),
-    /// Messages are told apart by tags.
+    /// Messages differ by their tags.
     #[error("this MPI has tags up to {0} only, and {needed} are needed; use another MPI", needed = kind::LARGEST)]
     Tags(i32),
     /// A rank cannot take part, or ranks run different programs; each rank has this error.
     #[error("{message}")]
     Refused {
-        /// What its process should return: that of the rank that cannot, or 3.
+        /// The exit code for its process: that of the rank that cannot take part, or 3.
         code: u8,
-        /// What went wrong, on which rank, and what to do about it.
+        /// The fault, the rank on which it is, and what to do about it.
         message: String,
         /// Whether this rank is the one that should say so.
         speaks: bool,
@@ -357,7 +357,7 @@ impl Mpi {
     }
 }
 
-/// What the MPI library says about itself, in a line. MPI need not have been started.
+/// The MPI library's own description, in a line. MPI need not have been started.
 #[must_use]
 pub fn library() -> String {
     let text = mpi::environment::library_version().unwrap_or_default();

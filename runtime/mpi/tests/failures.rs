@@ -70,7 +70,7 @@ fn main() -> ExitCode {
             "absent-from-a-scope" => return work_together(comm),
             _ => {}
         }
-        // What never comes.
+        // The rank waits for a message that never comes.
         let from = Rank((me.0 + 1) % comm.size() as u32);
         loop {
             comm.wait(A_MINUTE).map_err(of_comm)?;

@@ -4,8 +4,8 @@
 //! *offset*, which *drifts* by some millionths. [`read_clocks`] measures the offset by ping-pong,
 //! as Cristian's method does: a rank asks rank 0 for its time, which was read at some moment
 //! between question and answer. Taken to be the middle, it is wrong by at most half the round trip;
-//! of several exchanges the quickest counts. What two such readings say, one at the start and one
-//! at the end, is a line from the rank's clock to that of rank 0: a [`ClockMap`].
+//! of several exchanges the quickest counts. Two such readings, one at the start and one at the
+//! end, give a line from the rank's clock to that of rank 0: a [`ClockMap`].
 //!
 //! * [Cristian 1989] F. Cristian: Probabilistic clock synchronization. Distributed Computing 3.
 
@@ -19,12 +19,12 @@ const TAG: Tag = Tag(0xff10);
 /// Exchanges of which the quickest counts: enough that one of them is not disturbed.
 const EXCHANGES: u32 = 16;
 
-/// What a rank knows at one moment of how its clock relates to that of rank 0.
+/// The relation of a rank's clock to that of rank 0, as the rank knows it at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
     /// When, in ns on the rank's clock.
     pub at: u64,
-    /// What rank 0's clock showed more then, in ns.
+    /// The lead of rank 0's clock then, in ns.
     pub offset: i64,
     /// How wrong that may be, in ns: half the quickest round trip.
     pub error: u64,
@@ -81,7 +81,7 @@ fn exchange(comm: &mut dyn Comm) -> Result<ClockReading, CommError> {
     })
 }
 
-/// From a rank's clock to that of rank 0: a line through two readings.
+/// A map from a rank's clock to that of rank 0: a line through two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockMap {
     /// The reading at the start.
@@ -111,9 +111,9 @@ impl ClockMap {
         Self { begin, end }
     }
 
-    /// What rank 0's clock shows when this one shows `at` (ns); times before its start become 0.
+    /// The time on rank 0's clock when this one shows `at` (ns); times before its start become 0.
     #[must_use]
-    pub fn to_first(&self, at: u64) -> u64 {
+    pub(crate) fn to_first(self, at: u64) -> u64 {
         let (begin, end) = (self.begin, self.end);
         let gained = i128::from(end.offset) - i128::from(begin.offset);
         let span = i128::from(end.at) - i128::from(begin.at);
@@ -168,7 +168,7 @@ mod tests {
     struct Skewed<'a> {
         inner: &'a mut dyn Comm,
         ahead: Duration,
-        /// In millionths.
+        /// The difference in speed, in millionths.
         faster: i64,
     }
 
@@ -202,7 +202,8 @@ mod tests {
         received: u64,
     }
 
-    /// What a rank saw: its map, (its clock, the truth) in ns now and then, and what came to it.
+    /// The observations of a rank: its map, (its clock, the truth) in ns now and then, and the
+    /// messages that came to it.
     type Session = (ClockMap, Vec<(u64, u64)>, Vec<Seen>);
 
     /// Reads clocks at both ends of a stretch in which every rank writes to every other, and takes
@@ -267,7 +268,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn offset_and_drift_are_found_again(
+        fn offset_and_drift_of_clocks_are_recovered(
             skews in prop::collection::vec((0..5_000_000_000_u64, -200..200_i64), 4),
             late in 0..60_u64,
         ) {

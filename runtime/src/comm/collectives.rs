@@ -345,8 +345,9 @@ pub fn all_reduce<C: Comm + ?Sized>(
     Ok(values.reduce(op).unwrap_or(value))
 }
 
-/// From how far ahead a rank that holds this many of `n` blocks, its own first, gets further ones
-/// in a round, and how many: as many as it holds from each, as long as there are any.
+/// The distances ahead of the ranks from which a rank that holds this many of `n` blocks, its own
+/// first, gets further ones in a round, each with the number of blocks: as many as it holds from
+/// each, as long as there are any.
 fn pieces(held: u32, n: u32) -> impl Iterator<Item = (u32, u32)> {
     let distances = (1..GATHER_FACTOR as u32).map(move |step| step.saturating_mul(held));
     distances
@@ -374,7 +375,7 @@ fn pack(blocks: &[Vec<u8>]) -> Vec<u8> {
     packed
 }
 
-/// What [`pack`] packed; `None` if it did not.
+/// Unpacks the bytes of [`pack`]; `None` if they are not from there.
 fn unpack(mut packed: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut blocks = Vec::new();
     while !packed.is_empty() {

@@ -1,4 +1,4 @@
-//! What a rank may ask of the machine: messages, collectives and a clock.
+//! The services that a rank may ask of the machine: messages, collectives and a clock.
 //!
 //! A *driver* implements [`Comm`]; everything else in this crate, and all that use it, sees only
 //! that trait and cannot tell which driver it runs on:
@@ -58,7 +58,7 @@ pub struct Message {
     pub bytes: Vec<u8>,
 }
 
-/// Why a message could not be sent or received.
+/// The reason why a message could not be sent or received.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CommError {
     /// Another rank ended the job; every rank hears of it, so that nobody waits for it.
@@ -66,7 +66,7 @@ pub enum CommError {
     Aborted {
         /// The rank that ended it.
         rank: Rank,
-        /// What it said.
+        /// The reason that it gave.
         reason: String,
     },
     /// The destination does not exist.
@@ -85,7 +85,7 @@ pub enum CommError {
         /// The rank that waits.
         waiting: Rank,
     },
-    /// A rank died. What drivers know of that, they answer to every call from then on.
+    /// A rank died. Drivers that know of it answer so to every call from then on.
     #[error("rank {} died", rank.0)]
     Died {
         /// The rank that is gone.
@@ -99,7 +99,7 @@ pub enum CommError {
     Unsendable {
         /// The rank that was to send it.
         rank: Rank,
-        /// What it is, with its size where that matters.
+        /// The message, with its size where that matters.
         what: String,
         /// The reason why it cannot be sent.
         why: EncodeError,
@@ -109,7 +109,7 @@ pub enum CommError {
     Malformed {
         /// The sender.
         from: Rank,
-        /// What was wrong with it.
+        /// The fault in the message.
         what: String,
     },
 }

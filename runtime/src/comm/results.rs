@@ -1,5 +1,5 @@
-//! Where ranks of one process put what they return, so that a driver is compiled once and not for
-//! every body.
+//! The place in which ranks of one process put what they return, so that a driver is compiled once
+//! and not for every body.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use super::threads::LaunchError;
 use super::{Comm, Rank};
 
-/// What a driver runs on every rank; what it returns goes to its [`Results`].
+/// The function that a driver runs on every rank; what it returns goes to its [`Results`].
 pub(super) type Body<'a> = &'a (dyn Fn(&mut dyn Comm) + Sync);
 
-/// What ranks have returned so far.
+/// The results of the ranks that have returned so far.
 pub(super) struct Results<R>(Mutex<BTreeMap<Rank, R>>);
 
 impl<R> Results<R> {
@@ -23,7 +23,7 @@ impl<R> Results<R> {
         all.insert(rank, result);
     }
 
-    /// By rank: what it returned, or how else it ended.
+    /// Returns for each rank the body's value, or how else it ended.
     pub(super) fn of(self, ended: Vec<Result<(), LaunchError>>) -> Vec<Result<R, LaunchError>> {
         let all = self.0.into_inner();
         let mut all = all.unwrap_or_else(PoisonError::into_inner);

@@ -28,21 +28,21 @@ const SPINS_CROWDED: u32 = 16;
 /// How long it polls before it blocks: a few times what waking a thread takes.
 const POLLING: Duration = Duration::from_micros(200);
 
-/// Why ranks could not be run to their end.
+/// The reason why ranks could not be run to their end.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LaunchError {
-    /// There must be somebody to do the work.
+    /// No rank was asked for, and somebody must do the work.
     #[error("a job needs at least one rank; 0 were asked for")]
     NoRanks,
     /// Options that make no sense.
     #[error("{0}")]
     Options(String),
-    /// More ranks than can be numbered or started.
+    /// The job has more ranks than can be numbered or started.
     #[error("{ranks} ranks are more than this process can run: {reason}")]
     TooMany {
         /// How many were asked for.
         ranks: usize,
-        /// What the system said.
+        /// The message of the system.
         reason: String,
     },
     /// A rank panicked; the others were told, and stopped.
@@ -50,12 +50,12 @@ pub enum LaunchError {
     Panicked {
         /// The rank.
         rank: Rank,
-        /// What it said.
+        /// The panic's message.
         message: String,
     },
 }
 
-/// What travels in a channel.
+/// An item that travels in a channel.
 #[derive(Debug)]
 enum Envelope {
     Message {
@@ -91,7 +91,7 @@ struct ThreadComm {
 ///
 /// # Errors
 /// No ranks, too many, or a rank that panicked: the other ranks then get [`CommError::Aborted`]
-/// from whatever they ask next. What they then returned, [`launch_each`] tells.
+/// from whatever they ask next. [`launch_each`] also tells what they then returned.
 pub fn launch<R: Send>(
     ranks: usize,
     body: impl Fn(&mut dyn Comm) -> R + Sync,
@@ -314,7 +314,7 @@ impl Comm for ThreadComm {
                 });
             }
             if from == self.rank {
-                // What a rank sent to itself has arrived already.
+                // Messages of a rank to itself have arrived already.
                 if self.poll()? {
                     continue;
                 }
@@ -340,7 +340,7 @@ impl Comm for ThreadComm {
     }
 
     fn reopen(&mut self, tag: Tag) {
-        // What has arrived came too early; an error is kept for the next call.
+        // Messages that have arrived came too early; an error is kept for the next call.
         drop(self.poll());
         self.mailbox.reopen(tag);
     }

@@ -24,9 +24,9 @@ pub use self::victims::{VICTIMS, VictimRule, VictimState, Victims};
 pub struct Policy {
     /// Whether idle ranks ask others for tasks.
     pub steal: bool,
-    /// What a split gives away.
+    /// The part of its work that a task gives away when it is split.
     pub split: Split,
-    /// Whom an idle rank asks.
+    /// The rule that chooses the rank that an idle rank asks.
     pub victims: Victims,
     /// Least time between two splits on a rank.
     pub interval: Interval,
@@ -34,7 +34,7 @@ pub struct Policy {
     /// that have nothing to do; and, where workers are threads, after a thief was sent away.
     pub low_water: usize,
     /// Whether a running task is split at once for a thief that would otherwise get nothing, if it
-    /// runs on the thread that answers. What the 2006 paper does is without this.
+    /// runs on the thread that answers. The 2006 paper does not do this.
     pub split_on_request: bool,
     /// Time after which an unanswered request is followed by one to another victim.
     pub steal_timeout: Duration,
@@ -52,7 +52,7 @@ impl Policy {
         split_on_request: false,
         ..Self::EVERY_OTHER
     };
-    /// What the 2006 paper does [TB06 §4.2.2-4.2.3].
+    /// The policy of the 2006 paper [TB06 §4.2.2-4.2.3].
     pub const PAPER: Self = paper::PAPER;
     /// Every other entry, victims at random, at most a split in 50 µs.
     pub const EVERY_OTHER: Self = Self {
@@ -209,7 +209,7 @@ pub struct ScopeOptions {
     /// Events to keep of what happens when, for [`ScopeReport::trace`](crate::ScopeReport::trace);
     /// `None` for no trace, 0 for one that only counts what it drops.
     pub trace: Option<usize>,
-    /// If nothing moves for this long, the rank lists what is live on standard error.
+    /// The time without any progress after which the rank lists what is live on standard error.
     pub watch: Option<Duration>,
     /// Longest message that this rank sends, in bytes; at most [`wire::LIMIT`], which is what
     /// others read. Tasks, results and blocks that do not fit into one are refused where they would

@@ -1,4 +1,4 @@
-//! What the 2006 paper does, as a policy.
+//! The policy of the 2006 paper.
 
 use std::time::Duration;
 

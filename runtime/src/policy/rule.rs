@@ -1,4 +1,4 @@
-//! What values of rules have in common: a name, a table in which it is found, equality by name.
+//! The common part of all rules: a name, a table in which it is found, equality by name.
 
 /// Implements for a value that holds a reference to a rule what its name gives: the search in a
 /// table of values, the name and a line about it, equality, and `Debug`.

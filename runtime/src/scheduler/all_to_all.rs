@@ -23,17 +23,17 @@ const _: () = assert!(MOST <= u64::BITS as usize);
 
 /// A notice that a rank is done with groups, for one other rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DoneNotice {
+pub(crate) struct DoneNotice {
     /// Groups that it is done with.
-    pub groups: Vec<u32>,
+    pub(crate) groups: Vec<u32>,
     /// Whether its body waits in the last of these.
-    pub waits: bool,
+    pub(crate) waits: bool,
     /// Whether it is done with all groups.
-    pub over: bool,
+    pub(crate) over: bool,
     /// How many items its tasks have posted to the other, if it is over.
-    pub posted: u64,
+    pub(crate) posted: u64,
     /// Posted messages that were not sent before.
-    pub items: Vec<Vec<u8>>,
+    pub(crate) items: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct DoneNotice {
 pub(super) struct AllToAll {
     me: Rank,
     ranks: u32,
-    /// For each group, the ranks that have done with it; and those that have with all.
+    /// The ranks that have done with each group, and those that have done with all.
     done: Vec<u64>,
     over: u64,
     /// In which group each rank waits, as it said last.
@@ -137,7 +137,7 @@ impl AllToAll {
         all.filter(move |&rank| rank != me && over & 1 << rank.0 == 0)
     }
 
-    /// Why no rank can go on, if so. It is a sentence.
+    /// The reason why no rank can go on, if so. It is a sentence.
     pub(super) fn stuck(&self) -> Option<String> {
         let mut waiting = Vec::new();
         for rank in 0..self.ranks {

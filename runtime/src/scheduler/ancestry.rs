@@ -16,7 +16,7 @@ use crate::sync::{AtomicBool, Ordering};
 
 /// The name of a thread group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum GroupId {
+pub(crate) enum GroupId {
     /// Made by all ranks together, in this place of their order.
     Collective(u32),
     /// Made by one rank alone, by its body or by a task.
@@ -38,7 +38,7 @@ impl fmt::Display for GroupId {
 }
 
 /// A group as one rank knows it.
-pub struct Ancestry {
+pub(crate) struct Ancestry {
     group: GroupId,
     parent: Option<Arc<Self>>,
     /// The oldest ancestor's place among collective groups, if it is one.
@@ -62,7 +62,7 @@ impl fmt::Debug for Ancestry {
 impl Ancestry {
     /// A group that was made in `parent`, or in none.
     #[must_use]
-    pub fn new(group: GroupId, parent: Option<Arc<Self>>) -> Arc<Self> {
+    pub(crate) fn new(group: GroupId, parent: Option<Arc<Self>>) -> Arc<Self> {
         let own = match group {
             GroupId::Collective(number) => Some(number),
             GroupId::Rooted { .. } => None,
@@ -78,13 +78,13 @@ impl Ancestry {
 
     /// Its name.
     #[must_use]
-    pub fn group(&self) -> GroupId {
+    pub(crate) fn group(&self) -> GroupId {
         self.group
     }
 
     /// The collective group it descends from, if it does.
     #[must_use]
-    pub fn base(&self) -> Option<u32> {
+    pub(crate) fn base(&self) -> Option<u32> {
         self.base
     }
 
@@ -94,19 +94,19 @@ impl Ancestry {
     }
 
     /// Itself and its ancestors, itself first.
-    pub fn ancestors(&self) -> impl Iterator<Item = &Self> {
+    pub(crate) fn ancestors(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |ancestry| ancestry.parent.as_deref())
     }
 
     /// Whether it is this group or descends from it.
     #[must_use]
-    pub fn is_within(&self, group: GroupId) -> bool {
+    pub(crate) fn is_within(&self, group: GroupId) -> bool {
         self.ancestors().any(|ancestry| ancestry.group == group)
     }
 
     /// Whether it or an ancestor was cancelled.
     #[must_use]
-    pub fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.ancestors()
             .any(|ancestry| ancestry.cancelled.load(Ordering::Relaxed))
     }

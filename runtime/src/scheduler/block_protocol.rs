@@ -30,18 +30,18 @@ use crate::comm::Rank;
 
 /// The collective group that a task's group is or descends from, by its place; 0 if it does from
 /// none.
-pub type Base = u32;
+pub(crate) type Base = u32;
 
 /// A message about blocks. `B` are a block's bytes, as they travel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BlockMessage<B> {
+pub(crate) enum BlockMessage<B> {
     /// A reader asks for a block, or a rank without a copy passes that on to the block's home.
     Fetch {
         /// The block.
         name: BlockName,
         /// The group of the task that reads it.
         group: Base,
-        /// Whom to answer.
+        /// The rank to answer.
         reader: Rank,
         /// The reader's number for this fetch.
         number: u64,
@@ -52,7 +52,7 @@ pub enum BlockMessage<B> {
         name: BlockName,
         /// The fetch.
         number: u64,
-        /// What was published under that name.
+        /// The bytes that were published under that name.
         bytes: B,
     },
     /// The answer to a fetch: there are none.
@@ -61,12 +61,12 @@ pub enum BlockMessage<B> {
         name: BlockName,
         /// The fetch.
         number: u64,
-        /// Why not.
+        /// The reason why not.
         why: BlockError,
     },
 }
 
-/// What became of a block that tasks wait for.
+/// The fate of a block that tasks wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// It is here, for the tasks of all groups.
@@ -154,7 +154,7 @@ pub(crate) struct Blocks<B> {
     /// Fetches that were given up, whose answers may still come.
     superseded: BTreeMap<u64, BlockName>,
     next_number: u64,
-    /// At home: fetches of what may still be published, with whom to answer.
+    /// The fetches, at home, of blocks that may still be published, with the ranks to answer.
     parked: BTreeMap<(BlockName, Base), Vec<Reader>>,
     counts: BlockCounts,
 }
@@ -177,7 +177,7 @@ struct Cached<B> {
 #[derive(Clone, Copy, Debug)]
 struct Fetching {
     number: u64,
-    /// Whom it was sent to.
+    /// The rank that it was sent to.
     via: Rank,
 }
 
@@ -190,7 +190,7 @@ enum Reader {
     Other(Rank, u64),
 }
 
-/// What a home can say about one of its blocks.
+/// The knowledge of a home about one of its blocks.
 enum AtHome<B> {
     Has(B),
     Later,
@@ -445,7 +445,7 @@ impl<B: Clone> Blocks<B> {
         }
     }
 
-    /// What can be said of an own block to tasks of this group.
+    /// Tells the state of an own block to tasks of this group.
     fn at_home(&self, name: &BlockName, group: Base) -> AtHome<B> {
         let name = *name;
         let published = self.published.get(&name.id);

@@ -12,7 +12,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     ///
     /// # Errors
     /// This version, or a newer one, was published before.
-    pub fn publish(
+    pub(crate) fn publish(
         &mut self,
         id: u64,
         version: u32,
@@ -28,7 +28,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// A block that is here.
-    pub fn block(&mut self, name: &BlockName) -> Option<Bytes> {
+    pub(crate) fn block(&mut self, name: &BlockName) -> Option<Bytes> {
         self.blocks.get(name)
     }
 
@@ -107,7 +107,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                     // It is looked at again before it runs.
                     None => {
                         entry.passed = false;
-                        self.pool.push_back(entry);
+                        self.enter_pool(entry);
                     }
                     Some(why) => self.fail(entry, *why),
                 }

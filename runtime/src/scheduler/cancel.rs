@@ -1,4 +1,4 @@
-//! Cancellation of groups: tasks in pools are dropped, and other ranks are told.
+//! Cancellation of groups: tasks in pools are dropped, and other ranks hear of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use super::{Membership, Scheduler, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
-    /// Cancels a group and all that descend from it: tasks in pools are dropped, running ones are
-    /// told.
-    pub fn cancel(&mut self, ancestry: &Arc<Ancestry>) {
+    /// Cancels a group and all that descend from it: tasks in pools are dropped, and running ones
+    /// hear of it.
+    pub(crate) fn cancel(&mut self, ancestry: &Arc<Ancestry>) {
         let group = ancestry.group();
         self.ancestries.adopt(ancestry);
         if !self.ancestries.cancel(group) {
@@ -31,20 +31,25 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Passes a cancellation on, along a binomial tree of ranks.
     pub(super) fn spread_cancel(&mut self, group: GroupId, root: Rank) {
-        let n = self.ranks;
-        let message = || SchedulerMessage::Cancel(group, root);
-        let place = (self.me.0 + n - root.0) % n;
+        for child in self.below(root) {
+            let message = SchedulerMessage::Cancel(group, root);
+            self.outgoing.push_back((child, message));
+        }
+    }
+
+    /// The ranks to which this one passes on what `root` tells all, in a binomial tree; those with
+    /// most ranks below them first.
+    pub(super) fn below(&self, root: Rank) -> impl Iterator<Item = Rank> + use<T, R> {
+        let (n, me) = (self.ranks, self.me.0);
+        let place = (me + n - root.0) % n;
         let mut bit = 1;
         while bit < n && place & bit == 0 {
             bit *= 2;
         }
-        while bit > 1 {
-            bit /= 2;
-            if place + bit < n {
-                let child = Rank((self.me.0 + bit) % n);
-                self.outgoing.push_back((child, message()));
-            }
-        }
+        let halved = std::iter::successors(Some(bit / 2), |bit| Some(bit / 2));
+        let bits = halved.take_while(|&bit| bit > 0);
+        bits.filter(move |bit| place + bit < n)
+            .map(move |bit| Rank((me + bit) % n))
     }
 
     /// Drops what belongs to cancelled groups, and tells thieves of their leases.

@@ -9,7 +9,7 @@ use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
     /// A running task produced a result for its home.
-    pub fn produced(&mut self, membership: &Membership, result: R) {
+    pub(crate) fn produced(&mut self, membership: &Membership, result: R) {
         let group = membership.ancestry.group();
         self.waves.given(&membership.ancestry);
         if membership.home == self.me {
@@ -27,7 +27,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// The oldest result for a join of this group.
-    pub fn next_result(&mut self, ancestry: &Ancestry) -> Option<R> {
+    pub(crate) fn next_result(&mut self, ancestry: &Ancestry) -> Option<R> {
         let result = match ancestry.group() {
             GroupId::Collective(group) => self.results[group as usize].pop_front(),
             group @ GroupId::Rooted { .. } => self.leases.next_result(group),

@@ -35,7 +35,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     ///
     /// # Errors
     /// There is no such rank.
-    pub fn post_message(&mut self, to: Rank, item: Vec<u8>) -> Result<(), CommError> {
+    pub(crate) fn post_message(&mut self, to: Rank, item: Vec<u8>) -> Result<(), CommError> {
         if to.0 >= self.ranks {
             let size = self.ranks as usize;
             return Err(CommError::NoSuchRank { to, size });
@@ -49,24 +49,24 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         Ok(())
     }
 
-    /// What tasks have posted to this rank since this was asked last, sorted by sender, and of each
-    /// in order; all of it once the rank may leave.
-    pub fn take_messages(&mut self) -> Vec<(Rank, Vec<u8>)> {
+    /// Takes the messages that tasks have posted to this rank since the last call, sorted by
+    /// sender, and of each sender in order; all of them once the rank may leave.
+    pub(crate) fn take_messages(&mut self) -> Vec<(Rank, Vec<u8>)> {
         self.messages.take()
     }
 
     /// How many items have come from other ranks.
-    pub fn messages_arrived(&self) -> u64 {
+    pub(crate) fn messages_arrived(&self) -> u64 {
         self.messages.arrived()
     }
 
     /// Whether every task of this group, wherever it ran, has finished and all results were taken.
-    pub fn is_exhausted(&mut self, ancestry: &Ancestry) -> bool {
+    pub(crate) fn is_exhausted(&mut self, ancestry: &Ancestry) -> bool {
         self.is_group_exhausted(ancestry.group())
     }
 
     /// Whether the group of this name is exhausted.
-    pub fn is_group_exhausted(&mut self, group: GroupId) -> bool {
+    pub(crate) fn is_group_exhausted(&mut self, group: GroupId) -> bool {
         match group {
             GroupId::Collective(group) => match &self.all_to_all {
                 Some(all_to_all) => all_to_all.is_group_exhausted(group),
@@ -80,10 +80,10 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// Why no rank can go on, if this one has found that out, or of waves rank 0: bodies wait in
-    /// joins for each other.
+    /// The reason why no rank can go on, if this one has found that out, or rank 0 by waves: bodies
+    /// wait in joins for each other.
     #[must_use]
-    pub fn stuck(&self) -> Option<String> {
+    pub(crate) fn stuck(&self) -> Option<String> {
         match &self.all_to_all {
             Some(all_to_all) => all_to_all.stuck(),
             None => self.waves.stuck().map(str::to_owned),
@@ -93,7 +93,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Returns the ranks without which this one cannot find the end. In the tree of waves these are
     /// the ones below it, which leave only after it knows, and the one above it, which leaves only
     /// after it has told; else the ranks that are not done with all groups.
-    pub fn near(&self) -> Vec<Rank> {
+    pub(crate) fn near(&self) -> Vec<Rank> {
         match &self.all_to_all {
             Some(all_to_all) => all_to_all.unfinished().collect(),
             None => self.waves.near().collect(),
@@ -103,7 +103,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Whether this rank may leave the scope: no task of it is left anywhere, and all messages have
     /// come.
     #[must_use]
-    pub fn may_leave(&self) -> bool {
+    pub(crate) fn may_leave(&self) -> bool {
         let expected = match &self.all_to_all {
             Some(all_to_all) => all_to_all.expected(),
             None => self.waves.expected(),
@@ -144,7 +144,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// Lets the detectors of the end go on, now that something may have become passive.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.leases.sweep();
         self.waves.rooted_used(self.leases.left_over());
         self.report_closed();

@@ -1,16 +1,16 @@
-//! What ranks say to each other within a scope. `T` is a task, `R` a result, as they travel.
+//! The messages of ranks within a scope. `T` is a task, `R` a result, as they travel.
 
 use serde::{Deserialize, Serialize};
 
-pub use super::all_to_all::DoneNotice;
-pub use super::ancestry::GroupId;
-pub use super::block_protocol::BlockMessage;
+pub(crate) use super::all_to_all::DoneNotice;
+pub(crate) use super::ancestry::GroupId;
+pub(crate) use super::block_protocol::BlockMessage;
 use crate::block::Bytes;
 use crate::comm::Rank;
 
 /// A message of the protocol; see the crate's PROTOCOL.md for who sends what when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SchedulerMessage<T, R> {
+pub(crate) enum SchedulerMessage<T, R> {
     /// A thief asks for tasks: any, or those of one group and its descendants.
     StealRequest(Option<GroupId>),
     /// The answer to one request: tasks, or none.
@@ -43,61 +43,70 @@ pub enum SchedulerMessage<T, R> {
     Exhausted(Vec<u32>, bool, PostedCounts),
     /// About published blocks.
     Block(BlockMessage<Bytes>),
-    /// To all others, where no task goes from rank to rank: the groups that the sender is done
-    /// with.
+    /// A message to all others, where no task goes from rank to rank: the groups that the sender is
+    /// done with.
     Done(DoneNotice),
     /// Messages that tasks have posted to the receiver.
     Posted(Vec<Vec<u8>>),
+    /// A shared bound was improved; along a binomial tree with the rank that did so at its root.
+    Improved {
+        /// Its number in the registry.
+        bound: u16,
+        /// The value; a smaller code is better.
+        code: u64,
+        /// The rank that improved it.
+        root: Rank,
+    },
 }
 
 /// Ranks, and how many items were posted to each; sorted, each once.
-pub type PostedCounts = Vec<(u32, u64)>;
+pub(crate) type PostedCounts = Vec<(u32, u64)>;
 
 /// Tasks of one group that travel together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bundle<T> {
+pub(crate) struct Bundle<T> {
     /// The group, the group it was made in, and so on.
-    pub path: Vec<GroupId>,
+    pub(crate) path: Vec<GroupId>,
     /// Where results go.
-    pub home: Rank,
+    pub(crate) home: Rank,
     /// The giver's number for what it waits to be [returned](SchedulerMessage::Returned); 0 if it
     /// does not wait.
-    pub lease: u64,
+    pub(crate) lease: u64,
     /// The tasks, oldest first.
-    pub tasks: Vec<T>,
+    pub(crate) tasks: Vec<T>,
 }
 
 /// Counters of some ranks, summed; and what their bodies are doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Census {
+pub(crate) struct Census {
     /// Per collective group, in order.
-    pub groups: Vec<GroupCount>,
+    pub(crate) groups: Vec<GroupCount>,
     /// All rooted groups together; nobody waits in them.
-    pub rooted: GroupCount,
+    pub(crate) rooted: GroupCount,
     /// Ranks whose body has returned.
-    pub ended: u32,
+    pub(crate) ended: u32,
     /// Ranks whose body will fork no more, and has returned or waits in a join.
-    pub done: u32,
+    pub(crate) done: u32,
     /// Ranks whose body has returned or waits for something that is not there.
-    pub stuck: u32,
+    pub(crate) stuck: u32,
     /// Results of collective groups that lie on such ranks.
-    pub lying: u64,
+    pub(crate) lying: u64,
     /// Ranks from which a task has gone to another, or which have one.
-    pub moved: u32,
+    pub(crate) moved: u32,
     /// How many items their tasks have posted to which others.
-    pub posted: PostedCounts,
+    pub(crate) posted: PostedCounts,
 }
 
 /// One group's counters. Each event that gives work counts as `given`, each that uses it up as
 /// `used`: a fork and the end of its task, a result on its way home and its being taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GroupCount {
+pub(crate) struct GroupCount {
     /// Tasks forked, hyperforked or split off, and results produced.
-    pub given: u64,
+    pub(crate) given: u64,
     /// Tasks finished, and results taken by a join.
-    pub used: u64,
+    pub(crate) used: u64,
     /// Ranks that are waiting in a join of this group, or will never fork into it again.
-    pub waiting: u32,
+    pub(crate) waiting: u32,
 }
 
 impl GroupCount {
@@ -110,7 +119,7 @@ impl GroupCount {
 
 impl Census {
     /// Adds the counters of other ranks.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         if self.groups.len() < other.groups.len() {
             self.groups
                 .resize(other.groups.len(), GroupCount::default());
@@ -133,7 +142,7 @@ impl Census {
 }
 
 impl<T, R> SchedulerMessage<T, R> {
-    /// What it is, for people.
+    /// The name of the message, for people.
     pub(crate) fn for_people(&self) -> String {
         let tasks = |bundles: &[Bundle<T>]| bundles.iter().map(|b| b.tasks.len()).sum::<usize>();
         match self {
@@ -157,7 +166,7 @@ impl<T, R> SchedulerMessage<T, R> {
     ///
     /// # Errors
     /// The first error of a conversion.
-    pub fn convert<U, S, E>(
+    pub(crate) fn convert<U, S, E>(
         self,
         mut task: impl FnMut(T) -> Result<U, E>,
         result: impl FnMut(R) -> Result<S, E>,
@@ -194,6 +203,9 @@ impl<T, R> SchedulerMessage<T, R> {
             }
             Self::Done(notice) => SchedulerMessage::Done(notice),
             Self::Posted(items) => SchedulerMessage::Posted(items),
+            Self::Improved { bound, code, root } => {
+                SchedulerMessage::Improved { bound, code, root }
+            }
             Self::Block(message) => SchedulerMessage::Block(message),
         })
     }

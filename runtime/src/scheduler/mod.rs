@@ -12,13 +12,14 @@
 
 mod all_to_all;
 mod ancestry;
-pub mod block_protocol;
+pub(crate) mod block_protocol;
 mod blocked;
+mod bounds;
 mod cancel;
 mod delivery;
 mod end;
 mod leases;
-pub mod message;
+pub(crate) mod message;
 mod posted;
 mod requests;
 mod stealing;
@@ -30,8 +31,9 @@ use std::time::Duration;
 
 use self::all_to_all::AllToAll;
 use self::ancestry::Ancestries;
-pub use self::ancestry::{Ancestry, GroupId};
+pub(crate) use self::ancestry::{Ancestry, GroupId};
 use self::block_protocol::{Base, Blocks, Publisher};
+use self::bounds::SharedBounds;
 pub use self::end::messages_to_end;
 use self::leases::{AccountId, LeaseTable, NONE};
 use self::message::SchedulerMessage;
@@ -52,20 +54,25 @@ const MOST_RESULTS: usize = 256;
 /// before.
 const FORESIGHT: u32 = 64;
 
-/// What the scheduler asks of a task; `R` is a result.
-pub trait Work<R> {
+/// The questions that the scheduler asks a task; `R` is a result.
+pub(crate) trait Work<R> {
     /// Blocks that must be here before it runs.
     fn needs(&self) -> &[BlockName] {
         &[]
     }
 
-    /// What its home gets if a block cannot be had on that rank.
+    /// Where it stands in a pool: tasks of higher priority run first.
+    fn priority(&self) -> i64 {
+        0
+    }
+
+    /// The result that its home gets if a block cannot be had on that rank.
     fn refused(&self, rank: Rank, why: BlockError) -> R;
 }
 
-/// What a rank knows of a task beside the task.
+/// The facts that a rank knows of a task, beside the task.
 #[derive(Clone, Debug)]
-pub struct Membership {
+pub(crate) struct Membership {
     ancestry: Arc<Ancestry>,
     home: Rank,
     account: AccountId,
@@ -74,14 +81,8 @@ pub struct Membership {
 impl Membership {
     /// The task's group.
     #[must_use]
-    pub fn ancestry(&self) -> &Arc<Ancestry> {
+    pub(crate) fn ancestry(&self) -> &Arc<Ancestry> {
         &self.ancestry
-    }
-
-    /// Where its results go.
-    #[must_use]
-    pub fn home(&self) -> Rank {
-        self.home
     }
 }
 
@@ -90,6 +91,7 @@ impl Membership {
 struct Entry<T> {
     membership: Membership,
     task: T,
+    priority: i64,
     /// It is a piece that a task here gave away.
     shed: bool,
     /// The body forked it.
@@ -98,12 +100,11 @@ struct Entry<T> {
     from: Option<Rank>,
     /// Blocks that it needs are kept in the cache for it.
     holds: bool,
-    /// A worker of this rank waits in a join and may not take it. The ones it came by are the
-    /// oldest.
+    /// A worker of this rank waits in a join and may not take it.
     passed: bool,
 }
 
-/// What the body is doing.
+/// The activity of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     Active,
@@ -113,45 +114,46 @@ enum Body {
 
 /// Counts of what a scheduler did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Steal requests sent.
-    pub requests: u64,
+    pub(crate) requests: u64,
     /// Requests that were answered with tasks.
-    pub served: u64,
+    pub(crate) served: u64,
     /// Requests that were answered with nothing.
-    pub refused: u64,
+    pub(crate) refused: u64,
     /// Answers that came after the time-out.
-    pub late: u64,
+    pub(crate) late: u64,
     /// Tasks that came from other ranks.
-    pub tasks_in: u64,
+    pub(crate) tasks_in: u64,
     /// Tasks that went to other ranks.
-    pub tasks_out: u64,
+    pub(crate) tasks_out: u64,
     /// Pieces that running tasks gave away.
-    pub splits: u64,
+    pub(crate) splits: u64,
     /// Tasks that were dropped because their group was cancelled.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
     /// Blocks fetched from other ranks, and served to them.
-    pub fetches: u64,
+    pub(crate) fetches: u64,
     /// Blocks served to other ranks.
-    pub blocks_served: u64,
+    pub(crate) blocks_served: u64,
 }
 
-/// What a rank forbids another, or finds out about it: the scope cannot go on.
+/// A fault of another rank, found by this one: the scope cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub(crate) struct Violation {
     /// The rank that sent it.
-    pub from: Rank,
-    /// What was wrong.
-    pub what: String,
+    pub(crate) from: Rank,
+    /// The fault.
+    pub(crate) what: String,
 }
 
 /// The state of one rank in a scope; `T` is a task, `R` a result.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub struct Scheduler<T, R> {
+pub(crate) struct Scheduler<T, R> {
     me: Rank,
     ranks: u32,
     options: ScopeOptions,
+    /// By priority, the highest last; of one priority the newest last.
     pool: VecDeque<Entry<T>>,
     /// Tasks whose blocks are on their way.
     blocked: Vec<Entry<T>>,
@@ -174,6 +176,7 @@ pub struct Scheduler<T, R> {
     /// Ranks that wait for tasks, and of which group.
     waiters: Vec<(Rank, Option<GroupId>)>,
     blocks: Blocks<Bytes>,
+    bounds: SharedBounds,
     /// The blocks that the task needs that was taken last. They are kept until the next is taken,
     /// as the driver gets them in between.
     taken: Vec<BlockName>,
@@ -199,7 +202,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// The scheduler of `me` among `ranks` ranks, without groups; `node_of` says which ranks share
     /// a node.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         me: Rank,
         ranks: u32,
         options: &ScopeOptions,
@@ -234,6 +237,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             requests: Requests::new(victims, policy.steal_timeout),
             waiters: Vec::new(),
             blocks: Blocks::new(me, ranks, options.cache_bytes),
+            bounds: SharedBounds::default(),
             taken: Vec::new(),
             pace: policy.interval.start(),
             outgoing: VecDeque::new(),
@@ -252,7 +256,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     // ---- groups and tasks of this rank
 
     /// Makes a collective group; every rank makes its groups in the same order.
-    pub fn group(&mut self) -> Arc<Ancestry> {
+    pub(crate) fn group(&mut self) -> Arc<Ancestry> {
         let number = self.waves.group();
         self.know(number);
         Arc::clone(&self.collective[number as usize])
@@ -260,7 +264,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// The membership of tasks that are forked here into a group: by the body, or by the task of
     /// `parent`.
-    pub fn membership(
+    pub(crate) fn membership(
         &mut self,
         ancestry: &Arc<Ancestry>,
         parent: Option<&Membership>,
@@ -281,12 +285,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// The body forks, a running task forks or hyperforks.
-    pub fn fork(&mut self, membership: Membership, task: T) {
+    pub(crate) fn fork(&mut self, membership: Membership, task: T) {
         self.add(membership, task, false);
     }
 
     /// A running task gave a piece away.
-    pub fn split_off(&mut self, membership: &Membership, piece: T) {
+    pub(crate) fn split_off(&mut self, membership: &Membership, piece: T) {
         self.counts.splits += 1;
         self.add(membership.clone(), piece, true);
     }
@@ -299,43 +303,55 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.waves.given(&membership.ancestry);
         self.leases.hire(membership.account);
         self.enter(&membership.ancestry, 1);
-        self.pool.push_back(Entry {
+        let of_body = self.body == Body::Active;
+        self.enter_pool(Entry {
             shed,
             // While it waits nothing but tasks fork.
-            of_body: self.body == Body::Active,
+            of_body,
             ..Entry::new(membership, task)
         });
     }
 
+    /// Puts a task into the pool behind all that it does not precede.
+    fn enter_pool(&mut self, entry: Entry<T>) {
+        let precedes = |last: &Entry<T>| last.priority > entry.priority;
+        if self.pool.back().is_some_and(precedes) {
+            let at = self.pool.partition_point(|other| !precedes(other));
+            self.pool.insert(at, entry);
+        } else {
+            self.pool.push_back(entry);
+        }
+    }
+
     /// A running task has finished.
-    pub fn finished(&mut self, membership: &Membership) {
+    pub(crate) fn finished(&mut self, membership: &Membership) {
         self.running -= 1;
         self.gone(membership);
     }
 
     /// A running task is set down before it has finished, to go on later, here or elsewhere.
-    pub fn put_back(&mut self, membership: Membership, task: T) {
+    pub(crate) fn put_back(&mut self, membership: Membership, task: T) {
         self.running -= 1;
         if self.is_unwanted(&membership) {
             self.counts.dropped += 1;
             self.gone(&membership);
             return;
         }
-        self.pool.push_back(Entry::new(membership, task));
+        self.enter_pool(Entry::new(membership, task));
     }
 
     /// A running task begins to wait in a join: its worker may run others meanwhile.
-    pub fn begins_to_wait(&mut self) {
+    pub(crate) fn begins_to_wait(&mut self) {
         self.waiting += 1;
     }
 
     /// It has what it waited for.
-    pub fn ends_waiting(&mut self) {
+    pub(crate) fn ends_waiting(&mut self) {
         self.waiting -= 1;
     }
 
     /// The body waits in a join of this group.
-    pub fn waits_in(&mut self, group: GroupId) {
+    pub(crate) fn waits_in(&mut self, group: GroupId) {
         if self.body == Body::WaitsIn(group) {
             return;
         }
@@ -351,21 +367,21 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// The body goes on.
-    pub fn goes_on(&mut self) {
+    pub(crate) fn goes_on(&mut self) {
         self.body = Body::Active;
         self.waves.waits_in(None);
         self.publisher_is(Publisher::Active);
     }
 
     /// The body forks no more; it may go on to join.
-    pub fn closed(&mut self) {
+    pub(crate) fn closed(&mut self) {
         self.waves.closed();
     }
 
     /// The body has returned: it will neither fork nor join again.
     ///
     /// Results nobody took are dropped.
-    pub fn body_ended(&mut self) {
+    pub(crate) fn body_ended(&mut self) {
         self.body = Body::Ended;
         self.waves.body_ended();
         for ancestry in self.collective.clone() {
@@ -383,7 +399,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     ///
     /// # Errors
     /// What no correct rank would have sent.
-    pub fn receive(
+    pub(crate) fn receive(
         &mut self,
         from: Rank,
         message: SchedulerMessage<T, R>,
@@ -472,6 +488,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.messages.receive(from, notice.items);
             }
             SchedulerMessage::Posted(items) => self.messages.receive(from, items),
+            SchedulerMessage::Improved { bound, code, root } => {
+                self.hear_bound(bound, (code, root))?;
+            }
             SchedulerMessage::Block(message) => {
                 let mut out = Vec::new();
                 let size = |bytes: &Bytes| bytes.len();
@@ -488,7 +507,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Time has passed: results that have waited long enough for company go home, and ranks that
     /// wait for tasks get what there is.
-    pub fn tick(&mut self, now: Duration) {
+    pub(crate) fn tick(&mut self, now: Duration) {
         self.clock = now;
         self.send_results_if_due();
         self.serve_waiters();
@@ -496,7 +515,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// When an idle rank has something to do again even if no message comes; `None` if never.
     #[must_use]
-    pub fn next_deadline(&self, now: Duration) -> Option<Duration> {
+    pub(crate) fn next_deadline(&self, now: Duration) -> Option<Duration> {
         let request = if self.is_over() {
             None
         } else {
@@ -509,15 +528,16 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     // ---- out
 
-    /// The newest task of the pool within a group and its descendants, for a worker that has none.
-    pub fn next_task(&mut self, within: Option<GroupId>) -> Option<(Membership, T)> {
+    /// The newest task of the pool's highest priority within a group and its descendants, for a
+    /// worker that has none.
+    pub(crate) fn next_task(&mut self, within: Option<GroupId>) -> Option<(Membership, T)> {
         self.take(within, false)
     }
 
-    /// The oldest task of the pool if the body forked it, else the newest, for a worker beside the
-    /// one that takes the newest: bodies fork what reads the same one after the other, and so each
-    /// worker's caches hold more of what it needs.
-    pub fn far_task(&mut self) -> Option<(Membership, T)> {
+    /// The oldest task of the pool's highest priority if the body forked it, else the newest, for a
+    /// worker beside the one that takes the newest: bodies fork what reads the same one after the
+    /// other, and so each worker's caches hold more of what it needs.
+    pub(crate) fn far_task(&mut self) -> Option<(Membership, T)> {
         self.take(None, true)
     }
 
@@ -527,13 +547,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
         loop {
             let at = match within {
-                None if far && self.pool.front().is_some_and(|e| e.of_body) => Some(0),
+                None if far => self.far_place(),
                 None => self.pool.len().checked_sub(1),
                 Some(_) => self.pool.iter().rposition(|e| e.is_within(within)),
             };
             let Some(at) = at else {
-                let new = self.pool.iter_mut().rev();
-                for entry in new.take_while(|entry| !entry.passed) {
+                for entry in &mut self.pool {
                     entry.passed = true;
                 }
                 return None;
@@ -557,26 +576,33 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// The next message to send.
-    pub fn outgoing(&mut self) -> Option<(Rank, SchedulerMessage<T, R>)> {
-        self.outgoing.pop_front()
+    /// The place in the pool of the [far task](Self::far_task).
+    fn far_place(&self) -> Option<usize> {
+        let newest = self.pool.back()?;
+        let oldest = if self.pool.front()?.priority == newest.priority {
+            0
+        } else {
+            self.pool
+                .partition_point(|entry| entry.priority < newest.priority)
+        };
+        let at = self.pool.get(oldest).filter(|entry| entry.of_body);
+        Some(at.map_or(self.pool.len() - 1, |_| oldest))
     }
 
-    /// How many tasks are here: in the pool, blocked, running, or waiting in joins.
-    #[must_use]
-    pub fn tasks(&self) -> u64 {
-        self.here_in_all
+    /// The next message to send.
+    pub(crate) fn outgoing(&mut self) -> Option<(Rank, SchedulerMessage<T, R>)> {
+        self.outgoing.pop_front()
     }
 
     /// How many tasks are in this rank's pool.
     #[must_use]
-    pub fn pool_len(&self) -> usize {
+    pub(crate) fn pool_len(&self) -> usize {
         self.pool.len()
     }
 
     /// Counts so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         let blocks = self.blocks.counts();
         Counts {
             fetches: blocks.fetches,
@@ -587,7 +613,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// A dump for people: what is live here and what this rank waits for.
     #[must_use]
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let body = match self.body {
             Body::Active => "active".to_owned(),
             Body::WaitsIn(group) => format!("waits in the join of {group}"),
@@ -663,9 +689,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
 impl<T> Entry<T> {
     /// A task as it comes to a pool.
-    fn new(membership: Membership, task: T) -> Self {
+    fn new<R>(membership: Membership, task: T) -> Self
+    where
+        T: Work<R>,
+    {
         Self {
             membership,
+            priority: task.priority(),
             task,
             shed: false,
             of_body: false,

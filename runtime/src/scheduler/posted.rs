@@ -26,7 +26,7 @@ pub(super) struct PostedMessages {
     waiting: BTreeMap<Rank, Waiting>,
     /// How many items were posted here to each other rank.
     posted: BTreeMap<Rank, u64>,
-    /// What was posted to this rank, as it came, and how much of that came from others.
+    /// The messages posted to this rank, as they came, and how many of them came from others.
     received: Vec<(Rank, Vec<u8>)>,
     arrived: u64,
 }
@@ -41,7 +41,7 @@ impl PostedMessages {
         (waiting.bytes >= WORTH).then(|| self.enclosed(to))
     }
 
-    /// What waits for a rank.
+    /// Takes the messages that wait for a rank.
     pub(super) fn enclosed(&mut self, to: Rank) -> Vec<Vec<u8>> {
         self.waiting.remove(&to).unwrap_or_default().items
     }
@@ -68,7 +68,7 @@ impl PostedMessages {
         self.received.push((me, item));
     }
 
-    /// What came from another rank.
+    /// Receives messages from another rank.
     pub(super) fn receive(&mut self, from: Rank, items: Vec<Vec<u8>>) {
         self.arrived += items.len() as u64;
         (self.received).extend(items.into_iter().map(|item| (from, item)));

@@ -29,7 +29,7 @@ pub(super) struct Answered {
     pub(super) late: bool,
 }
 
-/// What this rank has asked for.
+/// The requests of this rank.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Requests {
@@ -72,8 +72,8 @@ impl Requests {
         }
     }
 
-    /// Whom to ask now: one of `thieves`, who were given what is wanted, or whom the policy says.
-    /// He has his turn after all of them, for they may have given it to others.
+    /// The rank to ask now: one of `thieves`, who were given the wanted tasks, or a victim of the
+    /// policy. The victim comes after all thieves, for they may have given tasks on.
     pub(super) fn next(&mut self, now: Duration, thieves: &[Rank]) -> Option<Rank> {
         let victims = self.victims.as_mut()?;
         if now < self.resume_at || !self.registered.is_empty() || self.open.len() >= MOST_OPEN {
@@ -101,7 +101,7 @@ impl Requests {
         Some(to)
     }
 
-    /// Whom to register with, once, now that asking has brought nothing for long.
+    /// The ranks to register with, once, when asking has brought nothing for long.
     pub(super) fn lifelines(&mut self) -> Vec<Rank> {
         let Some(victims) = &self.victims else {
             return Vec::new();

@@ -12,13 +12,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Whether the task that runs on the thread that answers should be split for a thief first,
     /// which would get nothing otherwise.
     #[must_use]
-    pub fn wants_split_on_request(&self) -> bool {
+    pub(crate) fn wants_split_on_request(&self) -> bool {
         self.options.policy.split_on_request && self.pool.len() <= self.reserved()
     }
 
     /// Whether running tasks should give something away now; if so, the clock of splits starts
     /// anew.
-    pub fn wants_split(&mut self, now: Duration) -> bool {
+    pub(crate) fn wants_split(&mut self, now: Duration) -> bool {
         let policy = &self.options.policy;
         let low_water = policy.low_water.max(self.reserved());
         let hungry =
@@ -38,7 +38,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// A worker has nothing to do, for no task here is within that group: ask somebody, if it is
     /// time.
-    pub fn idle(&mut self, now: Duration, within: Option<GroupId>) {
+    pub(crate) fn idle(&mut self, now: Duration, within: Option<GroupId>) {
         self.settle();
         if self.is_over() || self.pool.iter().any(|e| e.is_within(within)) {
             return;
@@ -82,8 +82,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// What a thief gets of the tasks that the pool has for it: what the policy's split rule gives
-    /// of as many entries. The oldest tasks are the largest where tasks fork tasks: neither side
+    /// Takes the tasks of the pool that a thief gets: as many as the policy's split rule gives of
+    /// that many entries. The oldest tasks are the largest where tasks fork tasks: neither side
     /// should get them all.
     ///
     /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and
@@ -94,7 +94,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             None => self.pool.len(),
             Some(_) => self.pool.iter().filter(|e| e.is_within(within)).count(),
         };
-        let new = self.pool.iter().rev().take_while(|entry| !entry.passed);
+        let new = self.pool.iter().rev().filter(|entry| !entry.passed);
         let own = new.filter(|entry| entry.is_within(within));
         let spare = fits - own.take(self.reserved()).count();
         let marks = self.options.policy.split.of_pool(spare);
@@ -185,7 +185,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.counts.tasks_in += count;
             self.enter(&membership.ancestry, count);
             for task in bundle.tasks {
-                self.pool.push_back(Entry {
+                self.enter_pool(Entry {
                     from: Some(from),
                     ..Entry::new(membership.clone(), task)
                 });
@@ -204,6 +204,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Whether there is something for thieves.
     fn has_spare(&self) -> bool {
-        self.pool.len() > self.reserved() || self.pool.front().is_some_and(|entry| entry.passed)
+        self.pool.len() > self.reserved() || self.pool.iter().any(|entry| entry.passed)
     }
 }

@@ -221,7 +221,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn nothing_is_lost_or_doubled_and_everybody_leaves(
+    fn no_task_is_lost_or_doubled_and_every_rank_leaves(
         sizes in prop::collection::vec(0u32..120, 1..9),
         policy in prop::sample::select(POLICIES),
         timeout in 1u64..2000,
@@ -348,7 +348,7 @@ fn a_request_under_way_keeps_nobody() {
 }
 
 #[test]
-fn what_no_rank_would_send_is_refused() {
+fn messages_that_no_rank_would_send_are_refused() {
     let mut machine = fresh(1, 3, &ScopeOptions::default());
     machine.group();
     let now = Duration::ZERO;

@@ -603,7 +603,7 @@ mod tests {
     /// Bodies that end before they make groups in which others wait do not count as ones that wait
     /// in them.
     #[test]
-    fn who_waits_is_told_also_where_others_have_made_fewer_groups() {
+    fn waiting_ranks_are_named_also_if_others_have_made_fewer_groups() {
         for (waits_in, ended, told) in [
             (
                 0,

@@ -1,12 +1,13 @@
-//! Why a scope cannot go on.
+//! The reason why a scope cannot go on.
 
 use thiserror::Error;
 
 use crate::block::BlockError;
+use crate::bound::MOST;
 use crate::comm::{CommError, Rank};
 use crate::task::TaskError;
 
-/// Why a scope could not go on.
+/// The reason why a scope could not go on.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ScopeError {
     /// A message could not be sent or received.
@@ -25,14 +26,25 @@ pub enum ScopeError {
         rank: Rank,
         /// The rank that differs.
         other: Rank,
-        /// What this rank registered.
+        /// The tasks that this rank registered.
         ours: String,
-        /// What that rank registered.
+        /// The tasks that that rank registered.
         theirs: String,
     },
     /// Two kinds of task have one name, and errors and traces could not tell them apart.
     #[error("two kinds of task in the registry are named `{0}`; give each a name of its own")]
     SameName(&'static str),
+    /// Two bounds have one name, and a program could not tell them apart.
+    #[error("two bounds in the registry are named `{0}`; give each a name of its own")]
+    SameBound(&'static str),
+    /// A registry has more bounds than a scope shares.
+    #[error("the registry has {0} bounds, and a scope shares at most {MOST}")]
+    TooManyBounds(usize),
+    /// A bound that was not registered, or was registered with another type or direction.
+    #[error(
+        "the bound `{0}` is not registered as it is used; add `.with_bound(…)` to the registry"
+    )]
+    UnknownBound(&'static str),
     /// A task of a kind that was not registered.
     #[error(
         "task `{task}`, forked on rank {} by {}, is not registered; add `.with::<…>()` to the registry",
@@ -87,7 +99,7 @@ pub enum ScopeError {
         "a rank in virtual time has one worker and no thread for messages; take more ranks instead"
     )]
     NoThreads,
-    /// What the body had to say.
+    /// The error of the body.
     #[error("{0}")]
     Body(String),
 }

@@ -19,6 +19,7 @@ use std::sync::{Arc, atomic};
 use std::time::Duration;
 
 use crate::block::{BlockError, BlockName, Bytes};
+use crate::bound::{Bound, BoundValue, Bounds, MOST};
 use crate::comm::{Comm, Rank, Tag};
 use crate::context::WorkerContext;
 use crate::group::Group;
@@ -58,6 +59,8 @@ pub struct Scope<'a, E: ?Sized> {
     /// The contexts of this thread that no task uses at the moment.
     contexts: Vec<WorkerContext<E>>,
     split_wanted: Arc<AtomicBool>,
+    /// The shared bounds as this rank knows them.
+    bounds: Arc<Bounds>,
     how: Split,
     slice: u32,
     batch: u32,
@@ -160,7 +163,13 @@ fn run<'a, E: ?Sized + Sync>(
         1 if !options.progress_thread => None,
         _ => (!comm.has_threads()).then_some(ScopeError::NoThreads),
     };
-    let ambiguous = || registry.ambiguous().map(ScopeError::SameName);
+    let ambiguous = || {
+        let kind = registry.ambiguous().map(ScopeError::SameName);
+        let bound = || registry.ambiguous_bound().map(ScopeError::SameBound);
+        let bounds = registry.bounds().len();
+        let many = (bounds > MOST).then_some(ScopeError::TooManyBounds(bounds));
+        kind.or_else(bound).or(many)
+    };
     if let Some(error) = refused.or_else(ambiguous) {
         comm.abort(&error.to_string());
         return Err(error);
@@ -168,12 +177,12 @@ fn run<'a, E: ?Sized + Sync>(
     let begin = comm.now();
     let tag = open_tag(comm);
     let rank = comm.rank();
-    let names = registry.names().collect::<Vec<_>>().join(", ");
-    let introductions = Introductions::new((rank, comm.size()), &names)
+    let introductions = Introductions::new((rank, comm.size()), &registry.contents())
         .inspect_err(|error| comm.abort(&error.to_string()))?;
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
     let numbers = Numbers::default();
+    let bounds = Arc::new(Bounds::new(registry.bounds()));
     let mut workers = Vec::new();
     let mut threads: Vec<WorkerThread<'_>> = Vec::new();
     for index in usize::from(!options.progress_thread)..options.workers {
@@ -190,6 +199,7 @@ fn run<'a, E: ?Sized + Sync>(
             ahead: Arc::clone(&ahead),
             reports: report_to.clone(),
             split_wanted: Arc::clone(&split_wanted),
+            bounds: Arc::clone(&bounds),
             stop: &stop,
             numbers: numbers.clone(),
             away: Duration::ZERO,
@@ -231,6 +241,7 @@ fn run<'a, E: ?Sized + Sync>(
             current: None,
             contexts: Vec::new(),
             split_wanted: Arc::new(AtomicBool::new(false)),
+            bounds: Arc::clone(&bounds),
             how: options.policy.split,
             slice: options.slice.max(1),
             batch: 1,
@@ -378,7 +389,7 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
     }
 
     /// Cancels a group, with all groups that its tasks made. Tasks that wait in a pool are dropped
-    /// on every rank, and running ones are told when they [ask](crate::Context::is_cancelled).
+    /// on every rank, and running ones hear of it when they [ask](crate::Context::is_cancelled).
     /// Joins of the group go on to hand out the results that there are, and then end.
     ///
     /// # Errors
@@ -432,6 +443,41 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         (while_waiting.work)(self.comm, self.scheduler.take_messages())?;
         self.report.meanwhile += self.comm.now().saturating_sub(begin);
         Ok(true)
+    }
+
+    /// Tells all ranks a value of a bound; returns whether it is better than what this rank knew.
+    /// See [`Context::improve`](crate::Context::improve).
+    ///
+    /// # Errors
+    /// It fails if the bound is not [registered](Registry::with_bound), or if the scope cannot go
+    /// on.
+    pub fn improve<V: BoundValue>(
+        &mut self,
+        bound: Bound<V>,
+        value: V,
+    ) -> Result<bool, ScopeError> {
+        let place = self.place_of(bound)?;
+        let better = self.bounds.merge(place, bound.code(value));
+        if better {
+            self.scheduler.improve(place, self.bounds.get(place));
+            self.flush()?;
+        }
+        Ok(better)
+    }
+
+    /// Returns the best value of a bound that this rank knows; `None` if it knows none. News of
+    /// others are read while the body waits in joins.
+    ///
+    /// # Errors
+    /// It fails if the bound is not [registered](Registry::with_bound).
+    pub fn best<V: BoundValue>(&self, bound: Bound<V>) -> Result<Option<V>, ScopeError> {
+        let place = self.place_of(bound)?;
+        Ok(bound.value(self.bounds.get(place)))
+    }
+
+    fn place_of<V: BoundValue>(&self, bound: Bound<V>) -> Result<u16, ScopeError> {
+        let place = self.bounds.place(bound.key());
+        place.ok_or_else(|| ScopeError::UnknownBound(bound.name()))
     }
 
     /// Publishes a block of bytes until the scope ends, to be [needed](Task::needs) by tasks on any

@@ -1,4 +1,4 @@
-//! What a rank records in its trace, and the report that it prints when nothing moves.
+//! The notes of a rank: its trace, and the report that it prints when nothing moves.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -13,7 +13,7 @@ const DEAF: Duration = Duration::from_millis(10);
 /// Least time between two notes of how many tasks are in the pool.
 const POOL_NOTES: Duration = Duration::from_micros(50);
 
-/// What a rank that records knows of its own attention.
+/// The attention of a rank that records: whether it read messages, and what it ran meanwhile.
 #[derive(Default)]
 pub(super) struct Heard {
     /// When it last looked for messages.
@@ -45,9 +45,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.note(begin);
     }
 
-    /// What the beginning of a task looks like.
+    /// The event of the beginning of a task.
     pub(super) fn begin_of(&self, worker: usize, payload: &Payload<E>) -> What {
-        // What it says of itself is no reason to fail.
+        // A task's own account of itself is no reason to fail.
         let detail = if self.recorder.is_on() {
             wire::guarded(|| payload.body.detail()).unwrap_or_default()
         } else {
@@ -111,7 +111,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 }
 
-/// What the end of a task of this many units looks like.
+/// The event of the end of a task of this many units.
 pub(super) fn end_of(worker: usize, units: u64) -> What {
     What::TaskEnd {
         worker: worker as u16,

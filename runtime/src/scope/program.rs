@@ -20,7 +20,7 @@ pub(super) fn open_tag(comm: &mut dyn Comm) -> Tag {
     Tag(FIRST_TAG + place)
 }
 
-/// What a rank has told others of its program, and heard from them.
+/// The introductions of a rank's program to others, and of theirs to it.
 pub(super) struct Introductions {
     /// The registered kinds of task, encoded.
     word: Vec<u8>,
@@ -39,7 +39,7 @@ impl Introductions {
         })
     }
 
-    /// What stands before a message to a rank, if that is the first.
+    /// The introduction that stands before a message to a rank, if that is the first.
     pub(super) fn before(&mut self, to: Rank) -> Option<Vec<u8>> {
         let told = self.told.get_mut(to.index())?;
         (!std::mem::replace(told, true)).then(|| {

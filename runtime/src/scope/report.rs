@@ -1,4 +1,4 @@
-//! What a rank did in a scope.
+//! A rank's report of a scope.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::comm::Rank;
 use crate::scheduler::Counts;
 use crate::trace::Trace;
 
-/// What a rank did in a scope.
+/// A rank's report of a scope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScopeReport {
     /// Tasks that finished here, pieces included.
@@ -45,12 +45,12 @@ pub struct ScopeReport {
     pub meanwhile: Duration,
     /// Time from start to end of the scope.
     pub elapsed: Duration,
-    /// What tasks have [posted](crate::Context::post) to this rank, with the ranks on which they
-    /// ran: sorted by these, and of each in the order in which it was posted; without what was
-    /// taken [meanwhile](crate::Scope::meanwhile).
+    /// The messages that tasks have [posted](crate::Context::post) to this rank, with the ranks on
+    /// which they ran. They are sorted by these ranks, and of each rank in the order in which they
+    /// were posted, without those that were taken [meanwhile](crate::Scope::meanwhile).
     #[serde(skip)]
     pub messages: Vec<(Rank, Vec<u8>)>,
-    /// What happened when, if [`ScopeOptions::trace`](crate::ScopeOptions::trace) asked for it.
+    /// The trace of events, if [`ScopeOptions::trace`](crate::ScopeOptions::trace) asked for it.
     pub trace: Option<Trace>,
 }
 

@@ -201,6 +201,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 true
             }
             SchedulerMessage::Report(_, _, results) => !results.is_empty(),
+            SchedulerMessage::Improved { bound, code, .. } => {
+                self.bounds.merge(*bound, *code);
+                false
+            }
             SchedulerMessage::Wave(_) | SchedulerMessage::Lifeline(_) => false,
             _ => true,
         }

@@ -53,17 +53,18 @@ pub(super) enum Frame {
     WaitsIn(Arc<Ancestry>),
 }
 
-/// From when on this thread's time is counted, and how long it had waited in joins until then.
+/// The moment from which this thread's time is counted, and how long it had waited in joins until
+/// then.
 struct Lap {
     begin: Duration,
     away: Duration,
 }
 
-/// What a slice charged.
+/// The units that a slice charged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charged {
     units: u64,
-    /// By all slices of the task on this rank.
+    /// The units that all slices of the task charged on this rank.
     in_all: u64,
     done: bool,
 }
@@ -170,7 +171,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub(super) fn slice(&mut self, mut running: Running<E>) -> Result<Charged, ScopeError> {
         let mut context = self.contexts.pop().unwrap_or_else(|| {
             let wanted = Arc::clone(&self.split_wanted);
-            WorkerContext::new(self.comm.rank(), 0, self.slice, wanted)
+            let bounds = Arc::clone(&self.bounds);
+            WorkerContext::new(self.comm.rank(), 0, self.slice, wanted, bounds)
         });
         let env = self.env;
         let ran = run_slice(&mut running, env, &mut context, self);
@@ -244,6 +246,12 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         for (to, message) in output.posted.drain(..) {
             self.scheduler.post_message(to, message)?;
+        }
+        let mut improved = std::mem::take(&mut output.improved);
+        while improved != 0 {
+            let bound = improved.trailing_zeros() as u16;
+            improved &= improved - 1;
+            self.scheduler.improve(bound, self.bounds.get(bound));
         }
         Ok(())
     }
@@ -433,7 +441,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
     }
 
-    /// What a worker that is a thread says.
+    /// Hears the report of a worker that is a thread.
     pub(super) fn hear(&mut self, report: WorkerReport<E>) -> Result<(), ScopeError> {
         match report {
             WorkerReport::Slice(worker, slice) => self.take(worker, slice),

@@ -1,7 +1,7 @@
 //! The events of the crate `tracing`, made in this file alone.
 //!
-//! [`Recorder`](super::Recorder) and [`MainTrack`](super::MainTrack) pass on here what they are
-//! told. They keep it for `--trace` at the same moment, so a subscriber hears what a trace has.
+//! [`Recorder`](super::Recorder) and [`MainTrack`](super::MainTrack) pass on here what they
+//! receive. They keep it for `--trace` at the same moment, so a subscriber hears what a trace has.
 //!
 //! Spans are opened and closed, but not entered: the main thread of a rank tells what other workers
 //! have done when it hears of it, and ranks in virtual time share one thread. Explicit parents say
@@ -76,7 +76,7 @@ impl Subscriber {
     }
 }
 
-/// What a rank tells the subscriber in a scope.
+/// The spans of a scope that a rank reports to the subscriber.
 #[derive(Clone)]
 pub(super) struct ScopeEvents {
     rank: u32,
@@ -84,7 +84,7 @@ pub(super) struct ScopeEvents {
     kinds: Vec<String>,
     /// The scope, and in it the join in which the body waits.
     body: Vec<Span>,
-    /// By worker: its open tasks and their waits, the innermost last.
+    /// The open tasks and their waits of each worker, the innermost last.
     workers: Vec<Vec<Span>>,
 }
 
@@ -222,7 +222,7 @@ impl ScopeEvents {
         self.body.first().and_then(Span::id)
     }
 
-    /// What a worker does, or else the scope.
+    /// The innermost span of a worker, or else that of the scope.
     fn innermost(&self, worker: u16) -> Option<Id> {
         let open = self.workers.get(usize::from(worker));
         let innermost = open.and_then(|open| open.last()).and_then(Span::id);

@@ -1,4 +1,5 @@
-//! What happens on ranks, event by event, so that a user can see why a program did not scale.
+//! A record of what happens on ranks, event by event, so that a user can see why a program did not
+//! scale.
 //!
 //! Counts say how much was stolen. They do not say that 63 ranks waited for the last task of the
 //! 64th. There are two ways to hear more, and each event goes to both from one place: to a
@@ -29,7 +30,7 @@
 //! `at_ns`, the time on the clock of that rank; under virtual time that is virtual. A span has
 //! `end_ns` when it closes. The moment at which a subscriber is called says nothing: the main
 //! thread of a rank tells what other workers did when it hears of it, and ranks in virtual time
-//! take turns. So tasks are told as spans that open and close, but are not entered. A phase is
+//! take turns. So tasks are reported as spans that open and close, but are not entered. A phase is
 //! entered where its rank has a thread to itself, which it has not in virtual time: there its
 //! scopes do not lie in it.
 //!
@@ -39,8 +40,8 @@
 //! events in a [`Recorder`]. The [`Trace`]s of all ranks are read by [`Analysis`], which finds
 //! causes of idle time, and by people, in the pictures that [`write_perfetto`] makes.
 //!
-//! A scope is a part of a program. What its ranks did outside, and in all scopes, is on their
-//! [`Timeline`]s, which [`write_timelines`] draws.
+//! A scope is a part of a program. The activities of its ranks outside, and in all scopes, are on
+//! their [`Timeline`]s, which [`write_timelines`] draws.
 //!
 //! Clocks are assumed to agree: they do in virtual time and between threads of one process. Traces
 //! of processes whose clocks differ must be brought to one clock first, or times between ranks mean
@@ -84,7 +85,7 @@ fn nanos(time: Duration) -> u64 {
 pub struct Event {
     /// When, in ns on the rank's clock.
     pub at: u64,
-    /// What happened.
+    /// The kind of event.
     pub what: What,
 }
 
@@ -94,7 +95,7 @@ pub enum What {
     /// A worker takes a task up, or up again; its slices are not told apart. If another task of the
     /// same worker waits in a join, this one is within that wait.
     TaskBegin {
-        /// Which of the rank's workers.
+        /// The number of the worker on its rank.
         worker: u16,
         /// The task's kind: its number in the registry.
         kind: u16,
@@ -105,25 +106,25 @@ pub enum What {
     },
     /// The worker sets down the task it took up last, finished or not.
     TaskEnd {
-        /// Which of the rank's workers.
+        /// The number of the worker on its rank.
         worker: u16,
         /// Units of work charged since it was taken up; the largest number stands for more as well.
         units: u32,
     },
-    /// The task that a worker runs begins to wait in a join of a group that it made. What the
-    /// worker runs until that ends is within it.
+    /// The task that a worker runs begins to wait in a join of a group that it made. The tasks that
+    /// the worker runs until that ends are within it.
     WaitBegin {
-        /// Which of the rank's workers.
+        /// The number of the worker on its rank.
         worker: u16,
     },
     /// The task goes on.
     WaitEnd {
-        /// Which of the rank's workers.
+        /// The number of the worker on its rank.
         worker: u16,
     },
     /// The task that a worker runs gave a piece away.
     Split {
-        /// Which of the rank's workers.
+        /// The number of the worker on its rank.
         worker: u16,
     },
     /// This rank asked another for tasks.
@@ -165,8 +166,8 @@ pub enum What {
         kind: u16,
         /// Requests for tasks that came meanwhile, and had to wait.
         requests: u16,
-        /// How long that took, in µs; it ended at the time of this event. What was read then comes
-        /// after it.
+        /// How long that took, in µs; it ended at the time of this event. The messages that were
+        /// read then come after it.
         us: u32,
     },
     /// The rank's pool holds this many tasks. It is recorded when it has changed, but not more
@@ -212,8 +213,8 @@ pub enum What {
 pub struct Detail {
     /// How deep it is in the problem: 0 for one that a body forked, more for pieces of it.
     pub depth: u16,
-    /// What it is about, as two numbers of the program's own; [`Detail::NOTHING`] if it does not
-    /// say.
+    /// Two numbers of the program's own that name the task's subject; [`Detail::NOTHING`] if it
+    /// does not say.
     pub of: [u32; 2],
 }
 

@@ -157,7 +157,7 @@ enum Open {
     Join,
 }
 
-/// Where the body's slices are written.
+/// The place where the body's slices are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Body {
     Here,

@@ -233,12 +233,12 @@ mod tests {
     }
 
     #[test]
-    fn events_are_small() {
+    fn a_trace_event_takes_few_bytes() {
         assert!(size_of::<Event>() <= 24);
     }
 
     #[test]
-    fn off_records_nothing() {
+    fn a_recorder_that_is_off_records_nothing() {
         let mut recorder = Recorder::off();
         assert!(!recorder.is_on());
         recorder.record(Duration::ZERO, What::Dry);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_a_hole() {
+    fn a_ring_keeps_no_event_after_the_first_lost_one() {
         let whats = [What::Dry, begin(0), What::Dry, end(0), What::Dry];
         let trace = recorded(2, &whats);
         assert_eq!((trace.events.len(), trace.dropped), (1, 4));

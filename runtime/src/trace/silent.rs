@@ -25,7 +25,7 @@ impl Subscriber {
     }
 }
 
-/// What a rank tells in a scope: there is no such thing.
+/// The spans of a scope that a rank reports: none, in a build without `tracing`.
 #[derive(Clone, Debug)]
 pub(super) enum ScopeEvents {}
 

@@ -544,7 +544,7 @@ fn timelines_frame_their_scopes() {
 }
 
 #[test]
-fn losses_are_told() {
+fn a_trace_says_how_many_events_were_lost() {
     let mut lossy = trace(0, 1, &[(0, begin(0)), (9, What::Dry)]);
     lossy.dropped = 12_345;
     let text = Analysis::of(&[lossy]).to_string();
@@ -660,7 +660,7 @@ fn equal_traces_make_equal_bytes() {
 }
 
 #[test]
-fn traces_travel() {
+fn traces_can_be_sent_as_messages() {
     let traces = two_ranks();
     let json = serde_json::to_string(&traces).expect("it has a form");
     let back: Vec<Trace> = serde_json::from_str(&json).expect("its own form");
@@ -713,7 +713,7 @@ proptest! {
 
     /// A recorder keeps begins and ends in pairs, and within its room, also when it is full.
     #[test]
-    fn recorders_keep_pairs(
+    fn recorders_keep_the_beginning_and_the_end_of_each_span(
         capacity in 1..40_usize,
         whats in prop::collection::vec(any_what(), 0..60),
     ) {

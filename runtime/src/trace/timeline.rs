@@ -13,9 +13,9 @@ use crate::comm::{ClockMap, Rank};
 /// is within the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// When it began, in ns on the rank's clock.
+    /// The time at which it began, in ns on the rank's clock.
     pub begin: u64,
-    /// When it ended, likewise.
+    /// The time at which it ended, likewise.
     pub end: u64,
     /// Its kind, an index into [`Timeline::kinds`].
     pub kind: u16,
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_first_is_kept_and_the_rest_is_counted() {
+    fn a_track_keeps_the_first_events_and_counts_the_rest() {
         let mut all = timeline(100);
         for step in 0..9 {
             all.owe(2);

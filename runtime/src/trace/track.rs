@@ -1,4 +1,4 @@
-//! What a rank's main thread does outside of scopes: phases, counters and waits for messages.
+//! A track of a rank's main thread outside of scopes: phases, counters and waits for messages.
 //!
 //! A [`MainTrack`] hears of them as they happen. It passes them on to the `tracing` subscriber of
 //! the process, and keeps them as [`Mark`]s for a [`Timeline`](super::Timeline) if it is asked to.
@@ -16,9 +16,9 @@ pub enum Mark {
     Phase {
         /// Its name.
         name: &'static str,
-        /// When it began, in ns on the rank's clock.
+        /// The time at which it began, in ns on the rank's clock.
         begin: u64,
-        /// When it ended, likewise.
+        /// The time at which it ended, likewise.
         end: u64,
         /// How many there were of what it counts; 0 if it counts nothing.
         count: u64,
@@ -34,13 +34,13 @@ pub enum Mark {
     },
     /// The rank has waited for a message of another.
     Wait {
-        /// What it waited for.
+        /// The name of the message that it waited for.
         what: &'static str,
-        /// From which rank.
+        /// The rank from which the message came.
         from: Rank,
-        /// When the wait began, in ns on the rank's clock.
+        /// The time at which the wait began, in ns on the rank's clock.
         begin: u64,
-        /// When it ended, likewise.
+        /// The time at which it ended, likewise.
         end: u64,
     },
 }

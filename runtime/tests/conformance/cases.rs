@@ -1,4 +1,4 @@
-//! What every driver must do, as programs that every rank runs.
+//! Cases that every driver must pass, as programs that every rank runs.
 //!
 //! `main.rs` runs them on the drivers of this crate, `weft-mpi` runs them under `mpirun`. A case
 //! ends on every rank, or panics.
@@ -22,7 +22,7 @@ pub(crate) const CASES: [(&str, Case); 15] = [
     ("a_poll_takes_from_anyone_and_waiting_ends_by_itself", poll),
     ("collectives_agree_with_what_every_rank_gave", collectives),
     ("a_sparse_exchange_delivers_to_whom_it_was_sent", exchange),
-    ("what_was_sent_before_is_taken_by_sender", take_sent),
+    ("earlier_messages_are_taken_by_sender", take_sent),
     ("ranks_that_do_not_exist_are_refused", no_such_rank),
     ("an_abort_reaches_ranks_that_wait", abort),
     ("waiting_for_a_rank_that_has_left_is_an_error", left),
@@ -200,7 +200,8 @@ fn exchange(comm: &mut dyn Comm) {
     }
 }
 
-/// What was sent before is taken, by sender and in order, whichever rank has sent how often.
+/// Takes the messages that were sent before, by sender and in order, whichever rank has sent how
+/// often.
 fn take_sent(comm: &mut dyn Comm) {
     let (me, size) = (comm.rank().0, comm.size() as u32);
     // Rank r sends r messages to the next, and one to itself.
@@ -246,7 +247,7 @@ fn left(comm: &mut dyn Comm) {
     match comm.rank() {
         Rank(0) if comm.size() > 1 => comm.send(Rank(1), Tag(3), vec![1]).unwrap(),
         Rank(1) => {
-            // What was sent before leaving still arrives.
+            // Messages that were sent before leaving still arrive.
             assert_eq!(comm.recv_from(Rank(0), Tag(3)).unwrap(), [1]);
             let left = CommError::Left {
                 rank: Rank(0),

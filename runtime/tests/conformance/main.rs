@@ -85,8 +85,8 @@ fn a_sparse_exchange_delivers_to_whom_it_was_sent() {
 }
 
 #[test]
-fn what_was_sent_before_is_taken_by_sender() {
-    on_all(case("what_was_sent_before_is_taken_by_sender"));
+fn earlier_messages_are_taken_by_sender() {
+    on_all(case("earlier_messages_are_taken_by_sender"));
 }
 
 #[test]

@@ -101,10 +101,10 @@ fn a_block_is_fetched_once_by_each_rank_that_reads_it() {
     }
 }
 
-/// With room for two blocks and tasks that need two of many, some are fetched again; never one a
-/// task.
+/// Some blocks are fetched again where there is room for two and tasks need two of many; but never
+/// one a task.
 #[test]
-fn what_is_kept_is_bounded() {
+fn copies_of_blocks_are_bounded() {
     let registry = Registry::new().with::<Read>();
     let body = |s: &mut Scope<'_, ()>| read_all(s, 40, 1000);
     let run = |cache_bytes| {

@@ -119,7 +119,7 @@ fn the_first_that_is_found_ends_the_search_everywhere() {
     }
 }
 
-/// Where a task was stopped.
+/// The point at which a task was stopped.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Heard {
     Stop(Rank),
@@ -130,9 +130,9 @@ enum Heard {
 #[derive(Serialize, Deserialize)]
 enum Endless {
     Runs,
-    /// In a group of its own.
+    /// The task waits in a group of its own.
     Nests,
-    /// For a while; then it may cancel its own group.
+    /// The task waits for a while; then it may cancel its own group.
     Waits {
         slices: u32,
         cancels: bool,

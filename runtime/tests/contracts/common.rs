@@ -1,4 +1,4 @@
-//! What tests of scopes share: scopes on threads and in virtual time that end, if need be with an
+//! Helpers for tests of scopes: scopes on threads and in virtual time that end, if need be with an
 //! error.
 
 #![allow(dead_code, reason = "no test uses all of it")]
@@ -111,7 +111,7 @@ pub(crate) fn total<R>(ended: &[Ended<R>], count: impl Fn(&ScopeReport) -> u64) 
     reports.map(|(_, report)| count(report)).sum()
 }
 
-/// What the bodies gave.
+/// The values of the bodies.
 pub(crate) fn values<R: std::fmt::Debug>(ended: Vec<Ended<R>>) -> Vec<R> {
     ended.into_iter().map(|e| e.unwrap().0).collect()
 }

@@ -15,7 +15,7 @@ use weft_runtime::{
     ScopeOptions, Split, Step, Task, TaskError, scope,
 };
 
-/// When a task goes wrong, or its result.
+/// The moment at which a task goes wrong, or its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum When {
     Never,
@@ -220,7 +220,7 @@ fn a_task_that_goes_wrong_is_an_error_of_its_join() {
     }
 }
 
-/// Not in any registry.
+/// A task that is in no registry.
 #[derive(Serialize, Deserialize)]
 struct Stranger;
 
@@ -753,7 +753,7 @@ fn a_group_is_of_no_use_in_another_scope() {
     }
 }
 
-/// What a task does with a group that it did not make.
+/// The call that a task makes with a group that it did not make.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Meddler {
     Forks,
@@ -800,7 +800,7 @@ fn a_task_that_meddles_with_a_group_of_the_body_fails() {
 }
 
 #[test]
-fn those_that_return_beside_a_panic_keep_their_results() {
+fn ranks_that_return_beside_a_panic_keep_their_results() {
     let body = |comm: &mut dyn Comm| {
         assert!(comm.rank() != Rank(1), "the roof fell in");
         comm.rank().index()

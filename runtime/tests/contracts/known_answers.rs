@@ -1,4 +1,4 @@
-//! What theory and others' measurements say about stealing, in virtual time.
+//! Known results of theory and of others' measurements about stealing, checked in virtual time.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ fn share(ranks: usize, units: u64, machine: &VirtualOptions, seed: u64) -> Vec<S
         .unwrap()
 }
 
-/// When the last event of a kind was, on any rank.
+/// The time of the last event of a kind on any rank.
 fn last(reports: &[ScopeReport], which: fn(&What) -> bool) -> Duration {
     let traces = reports.iter().filter_map(|r| r.trace.as_ref());
     let times = traces
@@ -109,8 +109,8 @@ fn divisible_load_takes_as_long_as_the_analysis_with_latency_says() {
     }
 }
 
-/// From the end of the last task to the end of the last join: two waves and a verdict through the
-/// tree.
+/// The end of a scope takes two waves and a verdict through the tree, from the end of the last task
+/// to the end of the last join.
 #[test]
 fn a_group_of_1024_ranks_ends_within_150_microseconds() {
     let machine = VirtualOptions {

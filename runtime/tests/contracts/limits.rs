@@ -81,7 +81,7 @@ fn carry(
     Ok(came)
 }
 
-/// What tasks that carry and give so much came to at home, on several drivers.
+/// The results, at home, of tasks with arguments and results of these sizes, on several drivers.
 fn carried(sizes: (usize, usize)) -> Vec<Result<bool, TaskError>> {
     let registry = Registry::new().with::<Carrier>();
     let body = |s: &mut Scope<'_, ()>| carry(s, sizes);

@@ -1,10 +1,11 @@
-//! What the runtime promises, kept by groups of tasks on ranks that are threads or virtual.
+//! Tests of the runtime's promises, on groups of tasks on ranks that are threads or virtual.
 //!
 //! One program: the scheduler is compiled once for all of them.
 
 mod common;
 
 mod blocks;
+mod bounds;
 mod cancel;
 mod deaths;
 mod failures;

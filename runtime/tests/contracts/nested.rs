@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// With lifelines, ranks that wait in joins of their own get tasks that others wait for.
+/// Ranks that wait in joins of their own get, with lifelines, tasks that others wait for.
 #[test]
 fn fib_by_groups_is_fib_in_virtual_time() {
     let registry = Registry::new().with::<Fib>();
@@ -117,7 +117,7 @@ fn chain(s: &mut Scope<'_, ()>, depth: u32) -> Result<(), ScopeError> {
     Ok(())
 }
 
-/// As deep as [`Context::join`] promises, with some room.
+/// Joins nest as deep as [`Context::join`] promises, with some room.
 #[test]
 fn groups_nest_hundreds_deep() {
     let registry = Registry::new().with::<Chain>();
@@ -244,7 +244,8 @@ fn tasks_of_many_kinds_are_joined_stolen_and_split() {
     }
 }
 
-/// With lifelines a rank registers for tasks of the group that it waits for: for each of them anew.
+/// A rank registers, with lifelines, for tasks of the group that it waits for: for each of them
+/// anew.
 #[test]
 fn lifelines_bring_tasks_of_every_group() {
     let registry = Registry::new().with::<Sum>();
@@ -370,7 +371,7 @@ fn groups_that_nobody_joins_to_their_end_keep_nobody() {
         (2, 2, true),
     ]) {
         let ended = on_threads(ranks, &options, &registry, || (), carelessly);
-        // All that was forked was run.
+        // All forked tasks were run.
         let sums = total(&ended, |r| r.work);
         assert_eq!(sums, 6 * 15_000 * ranks as u64);
         values(ended);

@@ -59,7 +59,7 @@ impl VictimRule for Ring {
 struct Turn {
     me: Rank,
     ranks: u32,
-    /// From this rank to the last victim; the next is one further.
+    /// The distance from this rank to the last victim; the next is one further.
     distance: u32,
 }
 

@@ -149,7 +149,7 @@ fn letters_find_their_way_among_many_ranks() {
 /// One of two ranks that post to each other is done long before the other. It reads what has come
 /// while it waits, and is not called again for nothing.
 #[test]
-fn who_waits_reads_its_messages() {
+fn a_rank_that_waits_reads_its_posted_messages() {
     for policy in [Policy::EVERY_OTHER, Policy::STATIC] {
         let options = ScopeOptions {
             policy,
@@ -200,7 +200,8 @@ fn who_waits_reads_its_messages() {
     }
 }
 
-/// What a body does meanwhile can fail, as it can.
+/// The work of a body between begin and end of a posted scope can fail, and the failure is
+/// reported.
 #[test]
 fn an_error_meanwhile_ends_the_scope() {
     let run = |comm: &mut dyn Comm| {

@@ -318,7 +318,7 @@ fn a_body_that_does_not_join_leaves_its_tasks_to_be_finished() {
 }
 
 #[test]
-fn nothing_is_forked_into_a_group_that_was_joined_to_its_end() {
+fn a_group_that_was_joined_to_its_end_takes_no_tasks() {
     let outcomes = launch(3, |comm| {
         let registry = Registry::new().with::<Count>();
         scope(comm, &registry, &5, &ScopeOptions::default(), |s| {
@@ -572,7 +572,7 @@ fn workers_run_on_threads_of_the_caller() {
 
 /// A scope that was closed ends with its group, sooner, and takes no task any more.
 #[test]
-fn who_forks_no_more_leaves_sooner_and_may_not_fork() {
+fn a_body_that_closed_its_scope_leaves_sooner_and_may_not_fork() {
     let run = |close: bool| {
         let options = VirtualOptions::default();
         let outcome = virtual_time::launch(9, &options, |comm| {

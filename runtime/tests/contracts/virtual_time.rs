@@ -310,7 +310,7 @@ fn a_rank_that_has_ended_does_not_die_any_more() {
 
 /// The death that is reported first is named, wherever it stands in the list.
 #[test]
-fn of_many_deaths_the_first_is_named() {
+fn the_first_of_many_deaths_is_named() {
     let (ranks, deaths) = (1024, 100);
     let mut options = plain();
     // The later in the list, the sooner.

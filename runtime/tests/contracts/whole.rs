@@ -116,7 +116,7 @@ fn all_at_once(s: &mut Scope<'_, ()>) -> Result<u64, ScopeError> {
 }
 
 #[test]
-fn the_same_options_give_the_same_log_whatever_is_used() {
+fn equal_options_give_equal_logs_under_every_policy() {
     let registry = Registry::new().with::<Node>();
     for policy in [
         Policy::EVERY_OTHER,

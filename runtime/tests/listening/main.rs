@@ -1,4 +1,4 @@
-//! What a `tracing` subscriber hears of a scope: exactly what the ring of `--trace` keeps.
+//! Tests that a `tracing` subscriber hears of a scope exactly what the ring of `--trace` keeps.
 
 mod program;
 mod subscriber;
@@ -26,7 +26,7 @@ fn in_virtual_time(options: &ScopeOptions) -> (Vec<(u64, ScopeReport)>, Vec<Dura
     (outcome.results, outcome.clocks)
 }
 
-/// What a subscriber is to hear of an event of the ring: the name, and fields beside rank and time.
+/// The name and fields (beside rank and time) that a subscriber must hear of an event of the ring.
 fn expected(trace: &Trace, event: &Event) -> (String, Fields) {
     let kind = |kind: u16| ("kind", trace.kinds[usize::from(kind)].clone());
     let number = |name, value: u32| (name, value.to_string());
@@ -95,8 +95,8 @@ fn expected(trace: &Trace, event: &Event) -> (String, Fields) {
     (name.to_owned(), fields.into_iter().collect())
 }
 
-/// What was heard of a rank, with times, in the order of time; the end of a span without what its
-/// begin has told.
+/// The messages heard of a rank, with times, in the order of time; the end of a span comes without
+/// the fields of its begin.
 fn of_rank(told: &[Told], rank: usize) -> Vec<(u64, String, Fields)> {
     let of_rank = told
         .iter()

@@ -24,7 +24,7 @@ pub struct BodyMotion(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// With a velocity in m/s.
+    /// A constant velocity in m/s.
     Constant(DVec3),
     Scripted(Box<Script>),
     /// Each of its vertices by itself.
@@ -39,13 +39,13 @@ struct Script {
     /// The first and the last keyframe: time, translation.
     ends: [(f64, DVec3); 2],
     segments: Vec<Segment>,
-    /// At least one.
+    /// The orientations, at least one.
     orientations: Vec<DQuat>,
     /// Whether there is any orientation but that in which the body was placed.
     turns: bool,
 }
 
-/// From one keyframe to the next.
+/// The motion from one keyframe to the next.
 #[derive(Clone, Debug)]
 struct Segment {
     start: f64,
@@ -63,7 +63,7 @@ struct Segment {
 pub struct Pose {
     /// Nothing for a body that does not turn.
     rotation: Option<DMat3>,
-    /// In m.
+    /// The offset in m.
     offset: DVec3,
 }
 
@@ -72,7 +72,7 @@ pub struct Pose {
 pub(in crate::collide) enum Sweep {
     /// All of it is this far (m) from where it was placed, and moves with one velocity (m/s).
     Shift { offset: DVec3, velocity: DVec3 },
-    /// From one pose to another, in s.
+    /// A motion from one pose to another, in `dt` (s).
     Turn { from: Pose, to: Pose, dt: f64 },
 }
 
@@ -83,12 +83,12 @@ impl BodyMotion {
         Self::of(body.velocity, body.motion.as_ref())
     }
 
-    /// By keyframes, if there are any, else with a velocity in m/s.
+    /// Makes a motion by keyframes, if there are any, else with a velocity in m/s.
     pub(crate) fn of(velocity: DVec3, motion: Option<&scene::Motion>) -> Self {
         motion.map_or_else(|| Self::constant(velocity), Self::scripted)
     }
 
-    /// From keyframe to keyframe; without any the body stays.
+    /// Makes a motion from keyframe to keyframe; without any the body stays.
     #[must_use]
     pub fn scripted(motion: &scene::Motion) -> Self {
         Script::new(motion).map_or_else(
@@ -97,7 +97,7 @@ impl BodyMotion {
         )
     }
 
-    /// With one velocity in m/s.
+    /// Makes a motion with one velocity in m/s.
     #[must_use]
     pub fn constant(velocity: DVec3) -> Self {
         Self(Kind::Constant(velocity))
@@ -136,7 +136,7 @@ impl BodyMotion {
         }
     }
 
-    /// What it does in a step, apart from what its vertices do by themselves.
+    /// The motion in a step, apart from what vertices do by themselves.
     pub(in crate::collide) fn sweep(&self, time: f64, dt: f64) -> Sweep {
         let script = match &self.0 {
             Kind::Constant(velocity) => {
@@ -298,9 +298,9 @@ impl Pose {
         self.turned(p) + self.offset
     }
 
-    /// Which point of the body is there.
+    /// The point of the body that is there.
     #[must_use]
-    pub fn undo(&self, x: DVec3) -> DVec3 {
+    pub(crate) fn undo(&self, x: DVec3) -> DVec3 {
         self.unturned(x - self.offset)
     }
 

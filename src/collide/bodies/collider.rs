@@ -90,7 +90,7 @@ pub struct BodySurface {
     /// The edges and vertices that are features; `None` where the surface is as good as flat.
     pub(in crate::collide) edge_features: Vec<Option<BodyFeature>>,
     pub(in crate::collide) vertex_features: Vec<Option<BodyFeature>>,
-    /// For each edge and vertex, the cosine of the widest angle between normals of its faces.
+    /// The cosine, for each edge and vertex, of the widest angle between normals of its faces.
     /// Directions in which it can be nearest lie no farther from any of them.
     edge_cones: Vec<f64>,
     vertex_cones: Vec<f64>,
@@ -176,7 +176,7 @@ impl Coarseness {
 
     /// Whether they do not keep its faces off a ball of this radius (m).
     #[must_use]
-    pub fn sags_on(&self, radius: f64) -> bool {
+    pub(crate) fn sags_on(&self, radius: f64) -> bool {
         0.125 * self.span * self.span / radius > SAG * self.distance
     }
 }
@@ -406,7 +406,7 @@ fn at_feature<'r>(faces: &[u32], normals: &[DVec3], room: &'r mut Vec<DVec3>) ->
 impl BodySurface {
     /// Whether it has these triangles.
     #[must_use]
-    pub fn is_of(&self, triangles: &[[u32; 3]]) -> bool {
+    pub(crate) fn is_of(&self, triangles: &[[u32; 3]]) -> bool {
         self.surface.triangles() == triangles
     }
 
@@ -600,8 +600,8 @@ mod tests {
     use super::*;
     use crate::mesh::{cuboid, icosphere};
 
-    /// Which share of the edges of a ball of 3 cm with edges of 4 mm are features for cloth of this
-    /// span (m), at a distance of 4 mm.
+    /// The share of the edges of a ball of 3 cm with edges of 4 mm that are features for cloth of
+    /// this span (m), at a distance of 4 mm.
     fn counted(span: f64) -> f64 {
         let mesh = icosphere(DVec3::ZERO, 0.03, 0.004).unwrap();
         let cloth = Coarseness {

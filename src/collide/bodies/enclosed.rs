@@ -1,4 +1,4 @@
-//! What a closed mesh encloses: whether a point is inside, and how far it is from the surface.
+//! The inside of a closed mesh: whether a point is in it, and how far it is from the surface.
 //!
 //! Inside is where the mesh winds around a point at least once. How often it does is the number of
 //! triangles that a ray from the point leaves through, less those that it enters through. The ray

@@ -16,7 +16,7 @@ use crate::scene::{Body, Shape, Surface};
 pub enum Solid {
     /// All points where the formula's distance is negative.
     Formula(Analytic),
-    /// What lies under a square of triangles.
+    /// The space under a square of triangles.
     UnderSquare {
         /// The plane of the square.
         plane: Analytic,
@@ -25,7 +25,7 @@ pub enum Solid {
         /// Radius in m of the circle in the square; beyond it nothing counts as inside.
         radius: f64,
     },
-    /// What a closed mesh encloses.
+    /// The inside of a closed mesh.
     Mesh(Box<Enclosed>),
 }
 
@@ -73,7 +73,7 @@ impl Solid {
     /// How deep a point is inside, in m, and the unit vector to where it is nearest to being out;
     /// `None` outside.
     #[must_use]
-    pub fn way_out(&self, p: DVec3) -> Option<(f64, DVec3)> {
+    pub(crate) fn way_out(&self, p: DVec3) -> Option<(f64, DVec3)> {
         let direction = match self {
             Self::Formula(formula) | Self::UnderSquare { plane: formula, .. } => {
                 formula.distance(p).1

@@ -1,8 +1,8 @@
 //! Displacements: where points are at the start of a step and where they are at its end, in f32.
 //!
 //! Eight points stand side by side, by coordinates, so that vector instructions take all of them.
-//! They are seen from an anchor near by, from which f32 tells them apart. What bounds both ends of
-//! a displacement bounds all that lies between.
+//! They are seen from an anchor near by, from which f32 tells them apart. A bound of both ends of a
+//! displacement is one of all points between.
 
 use glam::DVec3;
 
@@ -14,7 +14,7 @@ pub(in crate::collide) const DIRECTIONS: usize = 9;
 /// The number of points that stand side by side.
 pub(in crate::collide) const LANES: usize = 8;
 
-/// Where eight points are at the start of a step and at its end, seen from an anchor, in m, by
+/// The places of eight points at the start of a step and at its end, seen from an anchor, in m, by
 /// coordinates.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_holds_all_points_and_no_more() {
+    fn an_extent_holds_all_points_and_no_more() {
         for count in [0_u32, 1, 7, 8, 9, 100] {
             let at = |i: u32, by: u32| f64::from((i * by) % 101) - 50.0;
             let points: Vec<DVec3> = (0..count)

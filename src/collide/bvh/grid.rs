@@ -1,9 +1,9 @@
 //! The grid of a step, on which all its volumes lie.
 //!
 //! A step has one grid, laid over all of the cloth as it is when the step begins. Planes of volumes
-//! are rounded outwards to its lines, so that a rounded volume holds what the exact one holds. What
-//! lies off the grid is held by its border: it is distinguished from what lies on the grid, but not
-//! from other things off it.
+//! are rounded outwards to its lines, so that a rounded volume holds what the exact one holds.
+//! Points off the grid are held by its border. They are distinguished from points on the grid, but
+//! not from others off it.
 //!
 //! The grid is a function of positions, which all ranks know. Its lines lie at multiples of a power
 //! of two, so that it stays for many steps, and so do volumes of bodies at rest.
@@ -542,7 +542,7 @@ mod tests {
         }
 
         #[test]
-        fn what_overlaps_exactly_overlaps_on_the_grid_however_it_is_asked(
+        fn volumes_that_overlap_exactly_overlap_on_the_grid_by_every_test(
             points in prop::collection::vec(point(1.0), 8),
         ) {
             let grid = Grid::over(Extent::of(&points));
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn off_the_grid_nothing_is_lost() {
+    fn volumes_far_from_the_grid_lose_no_overlap() {
         let grid = Grid::over(Extent::of(&[DVec3::ZERO, DVec3::ONE]));
         let at = |p: DVec3| swept(&grid, [p, p], 0.01);
         let inside = at(DVec3::splat(0.5));

@@ -31,8 +31,8 @@ pub(in crate::collide) struct Siblings {
     high: [[i16; WIDE]; 2],
     /// The lines along the ninth direction: two of the first sibling, two of the second.
     last: [i16; 4],
-    /// What stands below each. It lies here because there is room, and a test of the two reads it
-    /// next.
+    /// The nodes or leaves below each sibling. They lie here because there is room, and a test of
+    /// the two reads them next.
     pub(in crate::collide) below: [Below; 2],
 }
 
@@ -72,7 +72,7 @@ fn any_positive(gaps: &[i16; WIDE]) -> bool {
 }
 
 impl Quantised {
-    /// Before it is known.
+    /// The value before it is known.
     pub(in crate::collide) const NOTHING: Self = Self {
         low: [0; WIDE],
         high: [0; WIDE],
@@ -112,7 +112,7 @@ impl Quantised {
 }
 
 impl Siblings {
-    /// Before they are known.
+    /// The value before they are known.
     pub(in crate::collide) const NOTHING: Self = Self {
         low: [[0; WIDE]; 2],
         high: [[0; WIDE]; 2],
@@ -140,7 +140,7 @@ impl Siblings {
         }
     }
 
-    /// What contains both.
+    /// The smallest volume that contains both.
     #[inline(always)]
     pub(in crate::collide) fn union(&self) -> Quantised {
         self.one(0).union(&self.one(1))

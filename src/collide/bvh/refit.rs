@@ -30,12 +30,12 @@ pub(in crate::collide) struct Refit {
     leaves: Vec<[u32; 4]>,
     /// The inner nodes, from the last on: the node, and its children.
     inner: Vec<(u32, Below)>,
-    /// Where the leaves and the inner nodes of each stretch end, from the last on.
+    /// The ends of the leaves and of the inner nodes of each stretch, from the last on.
     stretches: Vec<[u32; 2]>,
     subtrees: Vec<Subtree>,
     /// The places of the vertices of each subtree, each once.
     corners: Vec<u32>,
-    /// For each place, the subtrees that have it, a bit for each.
+    /// The subtrees that have each place, a bit for each.
     shared: Vec<u64>,
     /// The inner nodes above subtrees, from the last on: the node, and its children.
     above: Vec<(u32, Below)>,
@@ -51,7 +51,7 @@ struct Subtree {
     /// Its leaves among all, and the inner nodes below its root.
     leaves: Range<u32>,
     inner: Range<u32>,
-    /// Where its vertices are among those of all subtrees.
+    /// The range of its vertices among those of all subtrees.
     corners: Range<u32>,
 }
 
@@ -177,7 +177,7 @@ impl Refit {
         (self.subtrees.iter()).map(|subtree| part(&self.corners, &subtree.corners))
     }
 
-    /// For each place that any subtree has, the subtrees that have it, a bit for each.
+    /// The subtrees that have each place that any of them has, a bit for each.
     pub(in crate::collide) fn shared(&self) -> &[u64] {
         &self.shared
     }
@@ -381,7 +381,7 @@ mod tests {
 
             let mut volumes = Vec::new();
             let refit = Refit::new(&tree, corners);
-            // What was there before is of no matter.
+            // The earlier contents do not matter.
             refit.run(&vec![vertices[0]; vertices.len()], &mut volumes);
             refit.run(&vertices, &mut volumes);
             let nodes = Nodes(&volumes);

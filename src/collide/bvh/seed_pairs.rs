@@ -276,7 +276,7 @@ mod tests {
         }
 
         #[test]
-        fn of_pieces_that_touch_none_is_missing_and_of_those_whose_boxes_are_apart_none_is_there(
+        fn seed_pairs_have_all_touching_pieces_and_none_with_boxes_apart(
             patches in prop::array::uniform2(prop::collection::vec(prop::collection::vec(displacement(), 1..4), 0..64)),
             shift in point(1.5), far in point(1e3), radius in 0.0..0.2f64,
         ) {

@@ -171,10 +171,10 @@ impl<const N: usize> NodeVolumes for &[Kdop<N>] {
     }
 }
 
-/// The number of pending tests that are taken at once. What one of them waits for (the nodes, their
-/// volumes, how many of its tests succeed) does not keep the next from beginning. The end of a
-/// batch is not foreseen, so a batch is not short. All that it reads, which in a large cloth is far
-/// away in memory, is asked for at its start: the longer the batch, the less it waits.
+/// The number of pending tests that are taken at once. While one of them waits (for the nodes,
+/// their volumes, the number of its tests that succeed), the next can begin. The end of a batch is
+/// not foreseen, so a batch is not short. Its data, which in a large cloth are far away in memory,
+/// are asked for at its start: the longer the batch, the less it waits.
 const BATCH: usize = 128;
 /// The number of tests that are made at once.
 const FOUR: usize = 4;
@@ -210,8 +210,8 @@ fn pairs(set: impl InstructionSet, second: u32, others_second: u32) -> [u64; FOU
     [p | r << 32, p | s << 32, q | r << 32, q | s << 32]
 }
 
-/// Moves the values whose bits are set, of four, to the front in their order. What stands behind
-/// them has no meaning.
+/// Moves the values whose bits are set, of four, to the front in their order. The entries behind
+/// them have no meaning.
 #[inline(always)]
 fn gather(set: impl InstructionSet, values: [u64; FOUR], of: u32) -> [u64; FOUR] {
     #[cfg(target_arch = "x86_64")]
@@ -228,7 +228,7 @@ fn gather(set: impl InstructionSet, values: [u64; FOUR], of: u32) -> [u64; FOUR]
     all
 }
 
-/// Puts the tests whose bits are set, of four, behind others. What stands behind them has no
+/// Puts the tests whose bits are set, of four, behind others. The entries behind them have no
 /// meaning.
 #[inline(always)]
 fn put(
@@ -568,7 +568,7 @@ mod avx2 {
 
     #[inline(always)]
     pub(super) fn pairs(set: V3, second: u32, others_second: u32) -> [u64; 4] {
-        /// From the second of siblings to each of a pair.
+        /// The steps from the second of siblings to each of a pair.
         const BACK: [i32; 8] = [-1, -1, -1, 0, 0, -1, 0, 0];
         let seconds = u64::from(second) | u64::from(others_second) << 32;
         let four = set.avx._mm256_set1_epi64x(seconds as i64);

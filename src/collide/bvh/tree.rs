@@ -25,7 +25,7 @@ pub enum Node {
 pub struct Bvh {
     /// First children, and triangles with [`LEAF`].
     nodes: Vec<u32>,
-    /// For each node, the description of the nodes below it that traversals read.
+    /// The description, for each node, of the nodes below it that traversals read.
     below: Vec<Below>,
 }
 

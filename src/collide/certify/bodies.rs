@@ -50,9 +50,9 @@ pub enum Form {
 pub struct Mover {
     /// Its shape.
     pub form: Form,
-    /// Where it is when the substep begins.
+    /// Its pose when the substep begins.
     pub from: Pose,
-    /// Where it is when the substep ends.
+    /// Its pose when the substep ends.
     pub to: Pose,
     /// Its shapes when the substep begins and when it ends, if it deforms.
     pub deformed: Option<[Arc<DeformedShape>; 2]>,
@@ -88,7 +88,7 @@ impl Mover {
 
     /// The body at rest where it is when the substep ends.
     #[must_use]
-    pub fn at_its_end(&self) -> Self {
+    pub(crate) fn at_its_end(&self) -> Self {
         Self {
             from: self.to,
             deformed: (self.deformed.as_ref()).map(|[_, to]| [Arc::clone(to), Arc::clone(to)]),
@@ -245,7 +245,7 @@ impl Scenery {
 
     /// The body of each vertex after those of cloth.
     #[must_use]
-    pub fn body_of(&self) -> &[u32] {
+    pub(crate) fn body_of(&self) -> &[u32] {
         &self.body_of
     }
 
@@ -256,7 +256,7 @@ impl Scenery {
 
     /// The bodies in a substep between two times in s.
     #[must_use]
-    pub fn movers(&self, motions: &[BodyMotion], [start, end]: [f64; 2]) -> Vec<Mover> {
+    pub(crate) fn movers(&self, motions: &[BodyMotion], [start, end]: [f64; 2]) -> Vec<Mover> {
         let moved = |(&form, motion): (&Form, &BodyMotion)| Mover {
             form,
             from: motion.at(start),
@@ -266,7 +266,7 @@ impl Scenery {
         self.forms.iter().zip(motions).map(moved).collect()
     }
 
-    /// Where the vertices of bodies are when the substep begins and when it ends, in m.
+    /// The positions of the bodies' vertices when the substep begins and when it ends, in m.
     #[must_use]
     pub fn ends(&self, movers: &[Mover]) -> [Vec<DVec3>; 2] {
         let of = |end: usize| {

@@ -31,7 +31,7 @@ pub(super) struct Row {
     /// The inverse masses, zero for what cannot be moved, in 1/kg.
     inverse: [f64; 4],
     normal: DVec3,
-    /// What a body without vertices contributes, in m.
+    /// The contribution of a body without vertices, in m.
     offset: f64,
     /// How far the features may approach, in m.
     room: f64,

@@ -1,4 +1,4 @@
-//! What may cross: pairs of features, and cloth beside bodies that have no triangles.
+//! The pairs that may cross: pairs of features, and cloth beside bodies that have no triangles.
 
 use super::plane::Kind;
 
@@ -29,7 +29,7 @@ impl Pair {
     }
 }
 
-/// What may cross: two features, or a face or a vertex of cloth and a body.
+/// A pair that may cross: two features, or a face or a vertex of cloth and a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Meeting {
     /// Two features of triangles.

@@ -51,7 +51,7 @@ pub struct Plane {
     pub gap: f64,
 }
 
-/// What two differences of heights of points err by at most, for points with coordinates up to
+/// The largest error of two differences of heights of points, for points with coordinates up to
 /// `largest` (m).
 #[must_use]
 #[inline]
@@ -99,7 +99,7 @@ pub fn gap(kind: Kind, normal: DVec3, points: &[DVec3; 4]) -> f64 {
 /// The direction between the closest points of two features, from the second to the first, and
 /// their distance in m. `None` where they touch.
 #[must_use]
-pub fn between_closest_points(kind: Kind, points: &[DVec3; 4]) -> Option<(DVec3, f64)> {
+pub(crate) fn between_closest_points(kind: Kind, points: &[DVec3; 4]) -> Option<(DVec3, f64)> {
     // Seen from one of them, so that coordinates far from the origin lose no digits.
     let [a, b, c, d] = points.map(|p| p - points[3]);
     let displacement = match kind {
@@ -216,7 +216,7 @@ impl Motion {
 
     /// The motion as seen from a frame that moves with the mean displacement.
     #[must_use]
-    pub fn less_mean(&self) -> Self {
+    pub(crate) fn less_mean(&self) -> Self {
         let displacements: [DVec3; 4] = std::array::from_fn(|k| self.end[k] - self.start[k]);
         let mean =
             (displacements[0] + displacements[1] + displacements[2] + displacements[3]) / 4.0;
@@ -233,7 +233,12 @@ impl Motion {
 ///
 /// Two planes are tried: that of the start, and that between the closest points at the end.
 #[must_use]
-pub fn keeps_apart(kind: Kind, at_start: &Plane, displacements: &Motion, least: f64) -> bool {
+pub(crate) fn keeps_apart(
+    kind: Kind,
+    at_start: &Plane,
+    displacements: &Motion,
+    least: f64,
+) -> bool {
     let needed = needed(at_start.gap, least, displacements.margin());
     if gap(kind, at_start.normal, &displacements.end) >= needed {
         return true;
@@ -346,7 +351,7 @@ pub fn from_segment(face: &[DVec3; 3], segment: &[DVec3; 2]) -> Option<(DVec3, f
 
 /// The gap between a face and a segment along a direction, in m.
 #[must_use]
-pub fn segment_gap(normal: DVec3, face: &[DVec3; 3], segment: &[DVec3; 2]) -> f64 {
+pub(crate) fn segment_gap(normal: DVec3, face: &[DVec3; 3], segment: &[DVec3; 2]) -> f64 {
     let above = |x: DVec3| normal.dot(x - segment[0]);
     let low = face.map(above).into_iter().fold(f64::INFINITY, f64::min);
     low - above(segment[1]).max(0.0)

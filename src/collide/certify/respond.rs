@@ -8,8 +8,7 @@
 //!    inelastic projection [HVTG08], which leaves motion along surfaces;
 //! 3. rigid zones: components of hits move as one body.
 //!
-//! What is left over is cut by truncation. All stages are functions of the state and the set of
-//! hits.
+//! The rest is cut by truncation. All stages are functions of the state and the set of hits.
 //!
 //! * \[HVTG08\] Harmon, Vouga, Tamstorf, Grinspun: Robust treatment of simultaneous collisions.
 //! * \[SSIF09\] Selle, Su, Irving, Fedkiw: Robust high-resolution cloth using parallelism,
@@ -40,7 +39,7 @@ const TOLERANCE: f64 = 1e-3;
 /// The outcome of the response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Responded {
-    /// Where each vertex would go now, in m.
+    /// The position to which each vertex would go now, in m.
     pub goal: Vec<DVec3>,
     /// The meetings that are still not certified.
     pub left: Vec<Meeting>,

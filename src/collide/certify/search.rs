@@ -178,7 +178,7 @@ impl Hits {
     }
 
     /// Searches for what some vertices may cross, wherever they go.
-    pub fn add_exceeders(&mut self, step: &Truncate<'_>, exceeders: &[bool]) {
+    pub(crate) fn add_exceeders(&mut self, step: &Truncate<'_>, exceeders: &[bool]) {
         let mut round = Round::default();
         step.refit(step.goal, exceeders, &mut round);
         self.add_of(step, exceeders, &mut round);

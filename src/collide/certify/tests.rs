@@ -20,7 +20,7 @@ use crate::collide::tangles::Kept;
 struct Random(u64);
 
 impl Random {
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     fn number(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -30,7 +30,7 @@ impl Random {
         (z >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// In a cube around the origin, with coordinates up to `most`.
+    /// A vector in a cube around the origin, with coordinates up to `most`.
     fn vector(&mut self, most: f64) -> DVec3 {
         DVec3::from_array([0; 3].map(|_| (2.0 * self.number() - 1.0) * most))
     }
@@ -53,7 +53,7 @@ struct Cloth {
     held: Vec<bool>,
 }
 
-/// What a step came to.
+/// The result of a step.
 struct Stepped {
     found: Truncated,
     /// The lengths of all displacements: as they went and as they would have gone.
@@ -270,7 +270,7 @@ fn sheets_that_fly_through_each_other_do_not() {
 }
 
 #[test]
-fn what_all_have_in_common_is_not_cut() {
+fn a_displacement_common_to_all_vertices_is_not_cut() {
     // Once alone and once with ten edges a step besides.
     let went = [0.0, 10.0].map(|common| {
         let (mut random, mut cloth) = (Random(1), Cloth::stack(6, 12, 0.3));
@@ -362,7 +362,7 @@ fn cloth_gives_way_to_what_cannot_be_stopped_as_far_as_there_is_room() {
 }
 
 #[test]
-fn what_a_body_sweeps_over_is_carried_along_with_all_that_is_in_its_way() {
+fn a_sweeping_body_carries_along_all_cloth_in_its_way() {
     // A plate that comes down on two sheets, and takes both along.
     let mut cloth = Cloth::stack(3, 6, 0.5);
     (cloth.movable, cloth.mover) = (72, falling(2.0));
@@ -373,7 +373,7 @@ fn what_a_body_sweeps_over_is_carried_along_with_all_that_is_in_its_way() {
 }
 
 #[test]
-fn what_is_left_no_room_is_named_and_cloth_does_not_cross_cloth() {
+fn vertices_without_room_are_named_and_cloth_does_not_cross_cloth() {
     // As above, but pins hold the lower sheet.
     let mut cloth = Cloth::stack(3, 6, 0.5);
     (cloth.movable, cloth.mover) = (72, falling(2.0));
@@ -390,7 +390,7 @@ fn what_is_left_no_room_is_named_and_cloth_does_not_cross_cloth() {
 }
 
 #[test]
-fn what_crosses_at_the_start_stays_where_it_is() {
+fn vertices_that_cross_at_the_start_stay_where_they_are() {
     let mut cloth = Cloth::stack(2, 4, 0.5);
     cloth.x[5].z = 0.7;
     let before = cloth.x.clone();

@@ -23,9 +23,9 @@ pub struct Truncate<'a> {
     pub surface: &'a Surface,
     /// A tree over the triangles.
     pub tree: &'a Bvh,
-    /// Where each vertex starts, in m.
+    /// The position at which each vertex starts, in m.
     pub start: &'a [DVec3],
-    /// Where each vertex would go, in m.
+    /// The position to which each vertex would go, in m.
     pub goal: &'a [DVec3],
     /// The mass of each vertex of cloth in kg: common motion is a mean by mass.
     pub masses: &'a [f64],
@@ -49,7 +49,7 @@ pub struct Truncate<'a> {
     pub least: f64,
 }
 
-/// What truncation has found.
+/// The findings of truncation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Truncated {
     /// The share of its displacement beyond the base that each vertex goes, from 0 to 1.
@@ -72,8 +72,8 @@ pub struct Truncated {
 }
 
 impl Truncated {
-    /// Where a vertex ends, in m. A vertex that goes to its goal has the bits of its goal, and one
-    /// that stays those of its start.
+    /// The position at which a vertex ends, in m. A vertex that goes to its goal has the bits of
+    /// its goal, and one that stays those of its start.
     #[must_use]
     #[inline]
     pub fn end(&self, step: &Truncate<'_>, vertex: u32) -> DVec3 {
@@ -93,7 +93,7 @@ impl Truncated {
     }
 }
 
-/// What truncation does to a vertex whose pair has no room; in the order in which it is done.
+/// The treatment of a vertex whose pair has no room; in the order in which treatments are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Remedy {
     /// It may cross the body from now on.
@@ -107,7 +107,8 @@ struct Progress {
     found: Truncated,
     /// Displacements that all vertices of a component have in common.
     common: Vec<DVec3>,
-    /// Where vertices end, as seen from what moves with the common displacement.
+    /// The positions at which vertices end, as seen from the frame that moves with the common
+    /// displacement.
     ends: Vec<DVec3>,
     /// Shares that a round's planes allow, apart from those by which it judges.
     next: Vec<f64>,

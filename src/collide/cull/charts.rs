@@ -59,8 +59,8 @@ const FIRST: [u32; 8] = {
     first
 };
 
-/// For a span of cells, the lowest level whose cells are at least half as wide, so that two of them
-/// may cover it; [`LEVELS`], which is no level, for a span that is too wide for any.
+/// The lowest level whose cells are at least half as wide as a span, so that two of them may cover
+/// it; [`LEVELS`], which is no level, for a span that is too wide for all.
 const HALF: [u32; 2 * TILE as usize + 1] = {
     let mut half = [0; 2 * TILE as usize + 1];
     let mut span = 3;
@@ -323,7 +323,7 @@ pub(in crate::collide) struct Tile {
     pub(in crate::collide) triangles: Vec<TileTriangle>,
     /// The largest sum of magnitudes in a column of their inverses, in 1/m.
     pub(in crate::collide) steepest: f64,
-    /// For each block, whether it is whole.
+    /// The flags that say which blocks are whole.
     pub(in crate::collide) whole: Vec<bool>,
     /// The tiles to the right, above, and right above.
     pub(in crate::collide) next: [u32; 3],
@@ -359,10 +359,10 @@ pub(in crate::collide) struct Charts {
     tiles: Vec<Tile>,
     /// All tiles, in an order in which those that lie close together are also close.
     order: Vec<u32>,
-    /// For each triangle, its place, and its corners in the chart in m.
+    /// The place of each triangle, and its corners in the chart in m.
     places: Vec<Place>,
     corners: Vec<[DVec2; 3]>,
-    /// For each chart and cell, the triangles that touch it.
+    /// The triangles that touch each cell of each chart.
     in_cells: Vec<Vec<Vec<u32>>>,
 }
 
@@ -672,7 +672,7 @@ impl Charts {
             .map_or(Place::NOWHERE, |grid| place(grid, chart, points))
     }
 
-    /// Where the nodes of a tree lie.
+    /// The places of the nodes of a tree.
     pub(in crate::collide) fn places(&self, tree: &Bvh) -> Places {
         let mut places = vec![Place::NOWHERE; tree.len()];
         for index in (0..tree.len()).rev() {
@@ -868,7 +868,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_convex_is_whole_and_nothing_else() {
+    fn only_convex_blocks_are_whole() {
         let p = DVec2::new;
         let corner = [p(0.02, 0.02), p(0.10, 0.08)];
         let (border, middle) = (
@@ -907,7 +907,7 @@ mod tests {
     /// A ramp that turns once and a half around itself covers its plane twice in part, seen from
     /// above.
     #[test]
-    fn what_is_covered_twice_is_not_whole() {
+    fn blocks_that_are_covered_twice_are_not_whole() {
         let turns = 36;
         let at = |k: u32, radius: f64| {
             let angle = f64::from(k) * 0.25;

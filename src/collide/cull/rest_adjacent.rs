@@ -64,8 +64,8 @@ impl RestAdjacentPairs {
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct RestAdjacent {
     patches: Vec<RestAdjacentPairs>,
-    /// For each vertex, its rest-adjacent triangles; for each edge, its rest-adjacent edges with
-    /// larger numbers.
+    /// The rest-adjacent triangles of each vertex, and the rest-adjacent edges with larger numbers
+    /// of each edge.
     faces: Lists,
     edges: Lists,
 }

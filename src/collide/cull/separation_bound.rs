@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_bound() {
+    fn an_empty_block_has_no_bound() {
         let rest = [DVec3::ZERO, DVec3::X, DVec3::Y];
         let still = [DVec3::ZERO; 3];
         let found = separation_bounds_of(&rest, &still);
@@ -689,7 +689,7 @@ mod tests {
 
         /// The proven square against one computed in f64.
         #[test]
-        fn what_bounds_prove_is_not_exceeded(bounds in prop::array::uniform16(-2.0..2.0_f32)) {
+        fn a_proven_bound_is_no_more_than_the_exact_one(bounds in prop::array::uniform16(-2.0..2.0_f32)) {
             let half = |k: usize| -0.5 * (f64::from(bounds[k]) + f64::from(bounds[k + 8]));
             let [u, v] = [0, 4].map(|k| DVec3::new(half(k), half(k + 1), half(k + 2)));
             let (uu, vv, uv) = (u.dot(u), v.dot(v), u.dot(v));

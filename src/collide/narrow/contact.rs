@@ -49,7 +49,7 @@ pub struct Contact {
     pub count: u8,
     /// The cloth vertices that take part, global numbers; unused entries are 0.
     pub vertices: [u32; 4],
-    /// Their weights; unused entries are 0.
+    /// The weights of the vertices; unused entries are 0.
     pub weights: [f64; 4],
     /// The unit vector along which the features separate: a positive rate of `Σ w x · n` moves them
     /// apart.
@@ -67,7 +67,7 @@ pub struct Contact {
 pub(crate) struct Separation {
     /// The unit vector along which they separate.
     pub(crate) normal: DVec3,
-    /// Their distance at the start of the step in m.
+    /// The distance of the features at the start of the step in m.
     pub(crate) gap: f64,
     /// The distance to keep in m.
     pub(crate) target: f64,

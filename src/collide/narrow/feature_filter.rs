@@ -107,7 +107,7 @@ struct Lists {
 /// The number of numbers that are written at once.
 const SPREAD: usize = 4;
 
-/// For each mask of three bits, the numbers of its set bits; the entries behind them are padding.
+/// The numbers of the set bits of each mask of three bits; the entries behind them are padding.
 const SET_BITS: [[u16; SPREAD]; 8] = {
     let mut places = [[0; SPREAD]; 8];
     let mut bits = 0;

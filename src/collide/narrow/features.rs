@@ -13,8 +13,16 @@ use crate::collide::bodies::collider::{AnalyticBody, BOUNDARY, BodySurface, FLAT
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
 use crate::collide::narrow::contact::{Contact, PairId, PairKind, Separation};
+use crate::collide::narrow::local_minimum::{OnEdges, OnFace, is_of_edges, is_of_face};
 use crate::collide::narrow::on_ball;
 use crate::collide::query::snapshot::Snapshot;
+
+/// A pair of features moves fast if its separation changes by more than this share of its target in
+/// a step.
+const FAST: f64 = 0.25;
+
+/// The share of its target from which on a pair slides rather than closes in a step.
+const NEARLY: f64 = 0.95;
 
 /// Tests all features that each of two triangles owns against the other.
 pub(in crate::collide) fn all_of_pair(
@@ -134,8 +142,8 @@ pub(in crate::collide) fn analytic(
     }
 }
 
-/// Where a vertex is at the start and at the end of the step as a body sees it, which then stands
-/// still where it was placed.
+/// The places of a vertex at the start and at the end of the step as a body sees it, which then
+/// stands still where it was placed.
 pub(super) fn seen_from(snap: &Snapshot<'_>, body: u32, vertex: u32) -> [DVec3; 2] {
     let (x, v) = (snap.x[vertex as usize], snap.v[vertex as usize]);
     match &snap.sweeps[body as usize] {
@@ -172,15 +180,31 @@ pub(in crate::collide) fn vertex_face(
         a: vertex,
         b: face,
     };
-    cloth_contact(
-        snap,
+    let along = |separation: DVec3, target: f64| {
+        let on = OnFace {
+            face,
+            vertex,
+            weights: w,
+            separation,
+        };
+        let surface = snap.cloth.surface();
+        if on.is_inside() {
+            return Some(separation);
+        }
+        let [p, a, b, c] = vertices.map(|v| end(snap, v));
+        let w = on_triangle(p, a, b, c);
+        let end = p - (a * w[0] + b * w[1] + c * w[2]);
+        apart_along([separation, end], target, || {
+            is_of_face(surface, snap.x, &on)
+        })
+    };
+    let pair = FeaturePair {
         id,
         vertices,
         weights,
-        || (b - a).cross(c - a),
-        rest,
-        out,
-    );
+    };
+    let fallback = || (b - a).cross(c - a);
+    cloth_contact(snap, pair, (fallback, rest, along), out);
 }
 
 /// Tests two edges, which must not share a vertex.
@@ -215,23 +239,86 @@ pub(in crate::collide) fn edges_at(
         b,
     };
     let fallback = || (at(q) - at(p)).cross(at(s) - at(r));
-    cloth_contact(snap, id, [p, q, r, s], weights, fallback, rest, out);
+    let along = |_: DVec3, target: f64| {
+        let points = [at(p).lerp(at(q), t), at(r).lerp(at(s), u)];
+        let on = OnEdges {
+            edges: [a, b],
+            parameters: [t, u],
+            points,
+            target,
+        };
+        let [one, two] = points;
+        let surface = snap.cloth.surface();
+        let [p, q, r, s] = [p, q, r, s].map(|v| end(snap, v));
+        let (t, u) = on_segments(p, q, r, s);
+        let end = p.lerp(q, t) - r.lerp(s, u);
+        apart_along([one - two, end], target, || {
+            is_of_edges(surface, snap.x, &on)
+        })
+    };
+    let pair = FeaturePair {
+        id,
+        vertices: [p, q, r, s],
+        weights,
+    };
+    cloth_contact(snap, pair, (fallback, rest, along), out);
 }
 
-/// Reports a pair of cloth features if it comes within reach.
+/// The position of a vertex at the end of the step, as far as it is foreseen.
+fn end(snap: &Snapshot<'_>, vertex: u32) -> DVec3 {
+    snap.x[vertex as usize] + snap.v[vertex as usize] * snap.dt
+}
+
+/// The direction along which features are held apart whose separations at the start and at the
+/// foreseen end of a step are given, where the pair is not a vertex over a face: features at a
+/// border or at a ridge, or those that others stand for. `None` if they are no contact.
 ///
-/// Where the features touch, their separation has no direction: the normal is then `fallback`,
-/// turned against their approach. Within a piece of cloth the target is no more than their distance
-/// at rest.
-fn cloth_contact(
-    snap: &Snapshot<'_>,
+/// The direction of such a pair changes as its features slide past each other, and a constraint
+/// along the first one would stop them. So it is the last one if they are about as far apart then
+/// as they are to be. Pairs that are not at a [local minimum](super::local_minimum) of the distance
+/// are contacts if they move by more than a quarter of the target, or pass through each other: in
+/// so long a step others do not stand for them.
+fn apart_along(
+    [start, end]: [DVec3; 2],
+    target: f64,
+    is_least: impl FnOnce() -> bool,
+) -> Option<DVec3> {
+    let passes = start.dot(end) <= 0.0;
+    let is_fast = passes || (end - start).length_squared() > (FAST * target).powi(2);
+    let is_contact = is_fast || is_least();
+    let turned = !passes && end.length_squared() >= (NEARLY * target).powi(2);
+    is_contact.then_some(if turned { end } else { start })
+}
+
+/// Two features of cloth and their closest points.
+struct FeaturePair {
     id: PairId,
     vertices: [u32; 4],
     weights: [f64; 4],
-    fallback: impl Fn() -> DVec3,
-    rest: impl Fn() -> f64,
+}
+
+/// Reports a pair of cloth features if it comes within reach, and is the one of those around it
+/// that stands for the contact, unless all are asked for.
+///
+/// Where the features touch, their separation has no direction: the normal is then `fallback`,
+/// turned against their approach. Within a piece of cloth the target is no more than their distance
+/// at rest, `rest`. `along` tells for a separation and a target along which direction the features
+/// are held apart, if the pair is at a [local minimum](super::local_minimum) of the distance.
+fn cloth_contact(
+    snap: &Snapshot<'_>,
+    pair: FeaturePair,
+    (fallback, rest, along): (
+        impl Fn() -> DVec3,
+        impl Fn() -> f64,
+        impl Fn(DVec3, f64) -> Option<DVec3>,
+    ),
     out: &mut Vec<Contact>,
 ) {
+    let FeaturePair {
+        id,
+        vertices,
+        weights,
+    } = pair;
     let combine = |x: &[DVec3]| -> DVec3 {
         let at = |k: usize| x[vertices[k] as usize] * weights[k];
         (at(0) + at(1)) + (at(2) + at(3))
@@ -246,9 +333,22 @@ fn cloth_contact(
     ) {
         return;
     }
-    let gap = separation.length();
-    let normal = if gap > 1e-9 * distance {
-        separation / gap
+    let one_component = snap.cloth.in_one_component(vertices[0], vertices[3]);
+    let target = if one_component {
+        distance.min(rest())
+    } else {
+        distance
+    };
+    let direction = if snap.all_pairs {
+        separation
+    } else if let Some(direction) = along(separation, target) {
+        direction
+    } else {
+        return;
+    };
+    let length = direction.length();
+    let normal = if length > 1e-9 * distance {
+        direction / length
     } else {
         let normal = fallback().normalize_or(DVec3::Z);
         if normal.dot(velocity) > 0.0 {
@@ -257,11 +357,10 @@ fn cloth_contact(
             normal
         }
     };
-    let one_component = snap.cloth.in_one_component(vertices[0], vertices[3]);
-    let target = if one_component {
-        distance.min(rest())
+    let gap = if snap.all_pairs {
+        length
     } else {
-        distance
+        separation.dot(normal)
     };
     let separation = Separation {
         normal,
@@ -521,7 +620,7 @@ fn edge_body(
 /// The point of a feature of a body that is nearest to a feature of cloth.
 #[derive(Clone, Copy, Debug)]
 struct MetFeature {
-    /// Where it is, in m.
+    /// Its position in m.
     point: DVec3,
     /// Its velocity in m/s.
     velocity: DVec3,

@@ -6,4 +6,5 @@ pub(super) mod closest_four;
 pub mod contact;
 pub(super) mod feature_filter;
 pub(super) mod features;
+mod local_minimum;
 mod on_ball;

@@ -33,7 +33,7 @@ struct Feature<const N: usize> {
     kind: PairKind,
     number: u32,
     vertices: [u32; N],
-    /// Where the vertices are at the start and at the end of the step, as the ball sees them.
+    /// The places of the vertices at the start and at the end of the step, as the ball sees them.
     ends: [[DVec3; 2]; N],
 }
 
@@ -103,8 +103,8 @@ impl<const N: usize> Feature<N>
 where
     Self: Spans<N>,
 {
-    /// Tests its points against a ball. Contacts are told apart by the number of the point: 0 for
-    /// the nearest at the start, 1 for the nearest at the end, others around the first.
+    /// Tests its points against a ball. Contacts are distinguished by the number of the point: 0
+    /// for the nearest at the start, 1 for the nearest at the end, others around the first.
     fn test(&self, snap: &Snapshot<'_>, (body, ball): (u32, &Ball), out: &mut Vec<Contact>) {
         let [start, end] = [0, 1].map(|at| self.ends.map(|ends| ends[at]));
         let mut add = |point: u32, weights: [f64; N]| {

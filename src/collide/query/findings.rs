@@ -69,7 +69,7 @@ impl Candidate {
     }
 }
 
-/// What test runs found.
+/// The findings of test runs.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     /// The contacts, in no order that matters.

@@ -41,7 +41,7 @@ impl Snapshot<'_> {
 pub(crate) struct PatchSubtrees {
     /// The number of nodes of each subtree.
     pub(crate) nodes: Vec<u32>,
-    /// For each set of subtrees that share vertices, a bit for each subtree, the number of these
+    /// The sets of subtrees that share vertices, a bit for each subtree, with the number of these
     /// vertices; sets ascend.
     pub(crate) vertices: Vec<(u64, u32)>,
 }

@@ -47,6 +47,7 @@ pub struct Snapshot<'a> {
     /// The distance within which a contact of any cloth with any is reported, in m.
     pub(in crate::collide) reach: f64,
     pub(in crate::collide) self_collision: bool,
+    pub(in crate::collide) all_pairs: bool,
     /// The culling, with the separation bound above which features that are not rest-adjacent stay
     /// apart.
     pub(in crate::collide) culling: Option<(&'a Culling, SeparationBound)>,
@@ -74,6 +75,9 @@ pub struct Geometry<'a> {
     pub distances: &'a Distances,
     /// Whether cloth is tested against cloth.
     pub self_collision: bool,
+    /// Whether all pairs of features of cloth that come within reach are contacts, and not just
+    /// those at local minima of the distance.
+    pub all_pairs: bool,
 }
 
 impl<'a> Snapshot<'a> {
@@ -117,6 +121,7 @@ impl<'a> Snapshot<'a> {
             distances: geometry.distances,
             reach,
             self_collision: geometry.self_collision,
+            all_pairs: geometry.all_pairs,
             volumes,
             by_subtrees: false,
             suspended: &[],
@@ -132,10 +137,12 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Finds no contacts of features that a kept set lets pass: they would be pressed together on
-    /// the wrong sides of each other.
+    /// the wrong sides of each other. While there is such a set all pairs beside it are contacts,
+    /// for where surfaces cross their distance has no local minimum but 0.
     #[must_use]
     pub(crate) fn keeping(mut self, kept: &'a Kept) -> Self {
         self.kept = kept;
+        self.all_pairs |= !kept.is_empty();
         self
     }
 

@@ -22,7 +22,7 @@ use crate::collide::cull::separation_bound::{Gradients, SIDES, SeparationBound};
 /// The room for the volumes of a step; see [`Snapshot::new`](crate::collide::Snapshot::new).
 #[derive(Debug, Default)]
 pub struct Volumes {
-    /// For each patch, the volume around it: one value.
+    /// The volume around each patch: one value.
     pub(in crate::collide) roots: Vec<Kept<Kdop18>>,
     /// The nodes of the patch tree, and the balls around them.
     pub(in crate::collide) merged: Kept<Kdop18>,
@@ -36,21 +36,21 @@ pub struct Volumes {
     pub(in crate::collide) displacements: Vec<Kept<Displacements>>,
     pub(in crate::collide) vertices: Vec<Kept<Quantised>>,
     pub(in crate::collide) patches: Vec<Kept<Siblings>>,
-    /// For each patch, its tree if it is made subtree by subtree.
+    /// The tree of each patch, if it is made subtree by subtree.
     pub(in crate::collide) subtrees: Vec<Mutex<Subtrees>>,
-    /// For each body that moves, the displacements and volumes of its vertices and the volumes of
-    /// its tree; for each that rests, those of its tree.
+    /// The displacements and volumes of the vertices, and the volumes of the tree, of each body
+    /// that moves; for each that rests, those of its tree.
     pub(in crate::collide) body_displacements: Vec<Kept<Displacements>>,
     pub(in crate::collide) body_vertices: Vec<Kept<Quantised>>,
     pub(in crate::collide) bodies: Vec<Kept<Siblings>>,
     pub(in crate::collide) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
-    /// For each tile of the cloth's charts, the gradients of its cells, those of cells beside it on
-    /// each side, and the separation bounds of its blocks.
+    /// The gradients of cells, those of cells beside it on each side, and the separation bounds of
+    /// blocks, for each tile of the cloth's charts.
     pub(in crate::collide) gradients: Vec<Kept<Gradients>>,
     pub(in crate::collide) beside: Vec<[Kept<Gradients>; SIDES]>,
     pub(in crate::collide) separation_bounds: Vec<Kept<SeparationBound>>,
-    /// For each block of all tiles, whether its bound keeps features apart: [`UNKNOWN`],
-    /// [`KEPT_APART`] or [`MAY_MEET`].
+    /// The flags that say, for each block of all tiles, whether its bound keeps features apart:
+    /// [`UNKNOWN`], [`KEPT_APART`] or [`MAY_MEET`].
     pub(in crate::collide) kept_apart: Vec<AtomicU8>,
 }
 
@@ -135,7 +135,7 @@ impl Subtrees {
 pub(in crate::collide) enum Held<'a> {
     /// All of them.
     Whole(Nodes<'a>, &'a [Quantised]),
-    /// As much of the tree as these tests look at, and all vertices or those of these subtrees.
+    /// The part of the tree that these tests look at, and all vertices or those of these subtrees.
     Subtrees(Arc<MadeVolumes>, Option<&'a [Quantised]>),
 }
 

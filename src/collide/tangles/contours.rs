@@ -2,7 +2,7 @@
 //!
 //! Two triangles cross in a segment, each end of which is a crossing of an edge of one and the face
 //! of the other. So crossings that belong to one pair of triangles follow each other on a contour.
-//! A contour lies on two sheets, which are told apart by sides also where both are of one cloth.
+//! A contour lies on two sheets, which differ by their sides also where both are of one cloth.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -35,7 +35,7 @@ impl Member {
 
     /// The member of [such numbers](Self::to_numbers).
     #[must_use]
-    pub fn of_numbers([vertex, code]: [u32; 2]) -> Self {
+    pub(crate) fn of_numbers([vertex, code]: [u32; 2]) -> Self {
         Self {
             vertex,
             tangle: code >> 2,
@@ -53,7 +53,7 @@ impl Member {
 /// The kept set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Ascending.
+    /// The members, ascending.
     members: Vec<Member>,
 }
 
@@ -99,7 +99,7 @@ impl Kept {
         tangles.into_iter().collect()
     }
 
-    /// What a vertex is a member of.
+    /// The memberships of a vertex in tangles.
     #[must_use]
     pub fn of(&self, vertex: u32) -> &[Member] {
         let start = self.members.partition_point(|m| m.vertex < vertex);
@@ -132,7 +132,7 @@ impl Kept {
     /// The tangles in which an edge and a face may cross, each with the side of the edge,
     /// ascending: a vertex of each is of different sides.
     #[must_use]
-    pub fn crossing_in(&self, edge: [u32; 2], face: [u32; 3]) -> Vec<(u32, bool)> {
+    pub(crate) fn crossing_in(&self, edge: [u32; 2], face: [u32; 3]) -> Vec<(u32, bool)> {
         let of_edge = edge.iter().flat_map(|&v| self.of(v));
         let across = of_edge.filter(|member| {
             let mut corners = face.iter();

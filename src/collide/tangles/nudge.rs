@@ -3,7 +3,8 @@
 //! Sheets that are made on one grid meet edge on edge and vertex on edge. Features that only touch
 //! do not cross, so the contour has gaps there, and a region that it would cut off leaks. Where
 //! contours and regions are looked for, each vertex is displaced by an amount of its own that is
-//! far below all sizes and far above rounding. What crosses is asked of the positions as they are.
+//! far below all sizes and far above rounding. Crossings are looked for at the positions as they
+//! are.
 
 use glam::DVec3;
 

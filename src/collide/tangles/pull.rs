@@ -30,8 +30,8 @@ pub fn directions(kept: &Kept, tangled: &Tangled, x: &[DVec3]) -> BTreeMap<u32, 
     found.collect()
 }
 
-/// Where an edge and a face cross, with the direction of the edge and the normal vector of the
-/// face.
+/// The point at which an edge and a face cross, with the direction of the edge and the normal
+/// vector of the face.
 fn crossing(tangled: &Tangled, x: &[DVec3], (edge, face): Crossing) -> Option<[DVec3; 3]> {
     let [p, q] = edge.map(|v| x[v as usize]);
     let [a, b, c] = tangled.triangles[face as usize].map(|v| x[v as usize]);

@@ -18,12 +18,12 @@ type OfTangles = BTreeMap<u32, Vec<(Crossing, bool)>>;
 pub struct Tangled {
     /// The triangles with a vertex of the set.
     pub(super) triangles: Vec<[u32; 3]>,
-    /// Their edges, ascending.
+    /// The edges of the regions, ascending.
     edges: Vec<[u32; 2]>,
     /// The crossings of each tangle that has some, each with the side of its edge; faces are
     /// numbered as the triangles here.
     pub(super) crossings: OfTangles,
-    /// Crossings of the nudged positions, by which regions are told apart.
+    /// Crossings of the nudged positions, which distinguish the regions.
     nudged: OfTangles,
     /// The crossings that are of no tangle.
     outside: usize,
@@ -66,7 +66,7 @@ impl Tangled {
     /// The set without what is free: tangles without crossings, and of others the vertices that are
     /// neither through nor near a crossing. `stays` are vertices that must not be taken out yet.
     #[must_use]
-    pub fn shrunk(&self, kept: &Kept, stays: &BTreeSet<u32>) -> Kept {
+    pub(crate) fn shrunk(&self, kept: &Kept, stays: &BTreeSet<u32>) -> Kept {
         let mut near: BTreeMap<u32, BTreeSet<(u32, bool)>> = BTreeMap::new();
         for (&tangle, crossings) in self.crossings.iter().chain(&self.nudged) {
             for &((edge, face), side) in crossings {

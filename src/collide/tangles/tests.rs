@@ -147,7 +147,7 @@ fn sheets_that_slit_each_other_go_where_the_slit_becomes_shorter() {
 
 /// A sheet whose middle hangs through another one: a strip of it between two contours is through.
 #[test]
-fn what_is_between_two_contours_is_one_tangle() {
+fn the_region_between_two_contours_is_one_tangle() {
     let level = sheet(24, [0.0013, 0.0017, 0.0], [0.0; 3]);
     let mut fold = sheet(14, [0.0, 0.0, 0.0207], [0.0; 3]);
     for p in &mut fold.positions {

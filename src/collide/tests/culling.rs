@@ -113,6 +113,7 @@ impl Case {
             thickness: self.distances.least(),
             distances: &self.distances,
             self_collision: true,
+            all_pairs: true,
         }
     }
 
@@ -229,7 +230,7 @@ fn smooth_cloth_takes_few_tests() {
 /// Each triangle of an icosahedron is steep to its neighbours: there is no chart. A finer sphere
 /// has some, of some triangles.
 #[test]
-fn what_lies_in_no_chart_is_tested_in_full() {
+fn cloth_outside_of_all_charts_is_tested_in_full() {
     for edge in [0.2, 0.06, 0.02] {
         let mesh = icosphere(DVec3::ZERO, 0.1, edge).unwrap();
         for patches in [1, 3] {
@@ -262,7 +263,7 @@ fn folds_and_degenerate_shapes_are_no_exception() {
 }
 
 #[test]
-fn what_is_close_at_rest_is_found_however_flat_the_cloth() {
+fn features_close_at_rest_are_found_in_cloth_of_any_flatness() {
     // Squeezed by a quarter, corners come within reach of the faces across a diagonal.
     let case = Case::new(&rest_shape(0), 3, 0.6 * CELL, |p| (p * 0.75, DVec3::ZERO));
     let (contacts, _) = case.check();
@@ -288,7 +289,7 @@ fn bounds_that_others_made_are_those_made_here() {
         let tiles = case.cloth[1].tiles().len();
         assert!(tiles > 3);
         let made = all.separation_bounds_of(0..tiles);
-        // What a replay takes a tile to have.
+        // The bytes that a replay takes a tile to have.
         assert_eq!(made.len(), 85 * tiles);
         assert!(made.iter().any(|&f| f > 0) && made.contains(&0));
         for share in [tiles - 2..tiles, 0..1, 1..tiles - 2, 2..2] {
@@ -314,7 +315,7 @@ fn bounds_are_made_with_cells_that_others_made() {
         for (place, tile) in tiles.iter().enumerate() {
             let beside = || (0..tile.beside.len()).map(move |which| (place, which));
             let cells = all.cells_beside(beside());
-            // What a replay takes them to have.
+            // The numbers that a replay takes them to have.
             let expected = [0, 15 * 13, 0, 34 * 13][tile.beside.len()];
             assert_eq!(cells.len(), expected);
             for wrong in [&[&cells[..], &[0.0]].concat(), &[0.0; 14][..]] {

@@ -10,6 +10,7 @@ use crate::physics::tests::grid;
 use crate::scene::{Interpolation, Keyframe, Motion, Turn};
 use weft_runtime::Split;
 
+mod closest;
 pub(in crate::collide) mod culling;
 pub(crate) mod distances;
 mod round;
@@ -106,6 +107,7 @@ impl Case {
             thickness: THICKNESS,
             distances: &self.distances,
             self_collision: true,
+            all_pairs: true,
         };
         Snapshot::new(&geometry, volumes, &self.x, &self.v, 0.1, 0.02)
     }

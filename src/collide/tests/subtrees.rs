@@ -53,7 +53,7 @@ proptest! {
         for cloth in &case.cloth {
             let mut rooms = [Volumes::default(), Volumes::default()];
             for case in [&before, &case] {
-                // What there was in the step before stays where nobody looks.
+                // The contents of the step before stay where nobody looks.
                 let geometry = case.geometry(cloth);
                 let [whole, subtrees] = rooms.each_mut().map(|room| {
                     Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt)
@@ -182,7 +182,7 @@ fn tests_of_patches_side_by_side_look_into_few_pieces() {
 /// A test that comes when all vertices are there reads those, also where subtrees were opened
 /// without them.
 #[test]
-fn pieces_that_are_open_have_their_vertices_whoever_measured_them() {
+fn open_pieces_have_their_vertices_whichever_thread_measured_them() {
     let case = Case::new(&rest_shape(0), 4, 0.6 * CELL, |p| (p * 0.75, DVec3::ZERO));
     let geometry = case.geometry(&case.cloth[0]);
     let mut rooms = [Volumes::default(), Volumes::default()];

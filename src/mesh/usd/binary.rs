@@ -64,7 +64,7 @@ impl<'a> File<'a> {
                 at,
             }),
             None => Err(Problem::new(format!(
-                "it refers to its byte {at}, and has {}",
+                "it refers to its byte {at}, and has only {} bytes",
                 self.bytes.len()
             ))),
         }
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
                 "it is in several parts, as only files over 2 GB have",
             ));
         }
-        // What LZ4 makes of a byte is at most 255.
+        // LZ4 unpacks a byte to at most 255.
         let mut unpacked = vec![0; most.min(packed.len().saturating_mul(255).saturating_add(64))];
         let length = lz4_flex::block::decompress_into(packed, &mut unpacked)
             .map_err(|error| broken(&error.to_string()))?;
@@ -191,7 +191,8 @@ struct Node {
     token: usize,
 }
 
-/// What says a value: its type, whether it is a list, and the value itself or where it is.
+/// The word that stands for a value: its type, whether it is a list, and the value itself or where
+/// it is.
 #[derive(Clone, Copy)]
 struct Packed(u64);
 
@@ -369,7 +370,7 @@ impl<'a> Crate<'a> {
         let word = self.tokens.get(index);
         word.ok_or_else(|| {
             Problem::new(format!(
-                "it names word {index}, there are {}",
+                "it names word {index}, and has only {} words",
                 self.tokens.len()
             ))
         })
@@ -380,7 +381,7 @@ impl<'a> Crate<'a> {
         let start = usize::try_from(list).ok();
         let Some(rest) = start.and_then(|start| self.fieldsets.get(start..)) else {
             return Err(Problem::new(format!(
-                "it names list {list} of fields, there is none"
+                "it names list {list} of fields, which does not exist"
             )));
         };
         let mut fields = Vec::new();
@@ -390,7 +391,7 @@ impl<'a> Crate<'a> {
             let known = usize::try_from(field).ok();
             let Some(&(name, value)) = known.and_then(|field| self.fields.get(field)) else {
                 return Err(Problem::new(format!(
-                    "it names field {field}, there is none"
+                    "it names field {field}, which does not exist"
                 )));
             };
             let name = usize::try_from(name).unwrap_or(usize::MAX);
@@ -511,7 +512,7 @@ impl<'a> Crate<'a> {
         self.value(first, budget)
     }
 
-    /// Where a jump leads to, which counts from where it stands.
+    /// The target of a jump, which counts from where it stands.
     fn behind_jump(&self, mut at: Cursor<'a>) -> Result<Cursor<'a>, Problem> {
         let from = at.at as u64;
         let by = i64::from_le_bytes(at.take("times")?);
@@ -637,20 +638,20 @@ impl<'a> Crate<'a> {
         let mut index = index as usize;
         if packed.kind() == STRING {
             let text = self.strings.get(index);
-            let none = || Problem::new(format!("it names text {index}, there is none"));
+            let none = || Problem::new(format!("it names text {index}, which does not exist"));
             index = *text.ok_or_else(none)? as usize;
         }
         self.word(index).cloned()
     }
 }
 
-/// What may still be read, so that a small file takes little.
+/// The bytes that may still be read, so that a small file takes little.
 struct Budget {
     fields: usize,
     numbers: usize,
 }
 
-/// What a value is made of, and how a number of it is read.
+/// The kind of item of which a value consists, and how a number of it is read.
 #[derive(Clone, Copy)]
 enum Element {
     Whole,

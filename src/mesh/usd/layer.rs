@@ -25,13 +25,14 @@ pub(super) struct Prim {
     pub(super) name: String,
     /// The prim that it is in, unless it is at the top.
     pub(super) parent: Option<usize>,
-    /// Where it comes among those beside it, or later.
+    /// Its place among those beside it, or a later one.
     pub(super) place: usize,
     /// Its type, such as `Mesh`; empty if it has none.
     pub(super) kind: String,
     /// Whether it is there: defined, and not switched off.
     pub(super) is_defined: bool,
-    /// What it has from elsewhere, such as `references`, if anything.
+    /// The kind of composition, such as `references`, by which it takes something from elsewhere,
+    /// if it does.
     pub(super) arc: Option<&'static str>,
     /// The attributes of [`ATTRIBUTES`] that it has.
     pub(super) attributes: BTreeMap<String, Attribute>,
@@ -65,7 +66,7 @@ pub(super) enum Value {
     Words(Vec<String>),
 }
 
-/// What a type of values is made of.
+/// The kind of item of which values of a type consist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     /// Whole numbers.

@@ -79,7 +79,7 @@ fn unpacked(bytes: &[u8]) -> Result<&[u8], Problem> {
 /// The meshes that are read of a layer.
 struct Stage {
     layer: Layer,
-    /// Their prims.
+    /// The prims of the meshes.
     meshes: Vec<usize>,
 }
 
@@ -209,7 +209,7 @@ impl Stage {
         Ok(file)
     }
 
-    /// What the layer says of units and axes, or USD where it does not.
+    /// The units and axes of the layer, or USD's where it names none.
     fn axes(&self) -> Result<FileAxes, Problem> {
         let metres = self.layer.metres.unwrap_or(0.01);
         if !(metres.is_finite() && metres > 0.0) {
@@ -231,7 +231,7 @@ impl Stage {
         })
     }
 
-    /// Where a prim is, by its transform and those above.
+    /// The placement of a prim, by its transform and those above.
     fn place(&self, prim: usize) -> Result<DMat4, Problem> {
         let mut place = DMat4::IDENTITY;
         let mut at = Some(prim);
@@ -275,7 +275,7 @@ fn transform(prim: &Prim) -> Result<(DMat4, bool), Problem> {
         };
         let own = operation(name, numbers).ok_or_else(|| {
             Problem::new(format!(
-                "its transform `{}` is not there, or none that is known",
+                "its transform `{}` is missing, or of an unknown kind",
                 short(name.as_bytes())
             ))
         })?;
@@ -565,7 +565,7 @@ fn whole<'a>(prim: &'a Prim, name: &str) -> Result<&'a [i32], Problem> {
     }
 }
 
-/// What to do about a layer that is not all of what it shows.
+/// The advice for a layer that refers to others.
 const FLATTEN: &str = "which are not followed: make one layer of it with `usdcat --flatten`, or export what is meant alone";
 
 /// Prims that a message names.

@@ -9,7 +9,7 @@ const TEXT: &[u8] = include_bytes!("../../../tests/formats/usd/garment.usda");
 const BINARY: &[u8] = include_bytes!("../../../tests/formats/usd/garment.usdc");
 const PACKAGE: &[u8] = include_bytes!("../../../tests/formats/usd/garment.usdz");
 
-/// Where Pixar's library puts the points.
+/// The places of the points by Pixar's library.
 const PLACES: [[f64; 3]; 12] = [
     [1.500000000, 2.000000000, 3.000000000],
     [2.724744871, 3.224744871, 4.000000000],
@@ -110,7 +110,7 @@ fn a_prim_is_chosen_by_its_path_or_its_name() {
 }
 
 #[test]
-fn what_stands_elsewhere_is_refused_and_what_is_not_meant_is_skipped() {
+fn references_to_other_layers_are_refused_and_unwanted_prims_are_skipped() {
     for (head, prim, what) in [
         ("subLayers = [@other.usda@]", "", "it has sublayers"),
         (
@@ -241,7 +241,7 @@ fn faces_texture_and_transforms_are_as_their_attributes_say() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_the_mesh_or_the_line() {
+fn errors_name_the_mesh_or_the_line_of_the_layer() {
     let changed = |from: &str, to: &str| {
         let text = square("", "", "");
         assert!(text.contains(from), "{from}");
@@ -275,9 +275,9 @@ fn what_is_wrong_is_told_with_the_mesh_or_the_line() {
     for (key, why) in [
         (
             "\"xformOp:turn\"",
-            "`xformOp:turn` is not there, or none that is known",
+            "`xformOp:turn` is missing, or of an unknown kind",
         ),
-        ("\"xformOp:scale\"", "`xformOp:scale` is not there"),
+        ("\"xformOp:scale\"", "`xformOp:scale` is missing"),
         ("\"!invert!xformOp:scale:flat\"", "cannot be inverted"),
     ] {
         let mesh = format!(
@@ -339,7 +339,7 @@ proptest! {
             match how {
                 0 => bytes[place] = byte,
                 1 => bytes.insert(place, byte),
-                // What counts are made of.
+                // A byte of which counts are made.
                 2 => {
                     let end = bytes.len().min(place + 8);
                     bytes[place..end].fill(byte);

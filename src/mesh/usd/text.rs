@@ -1,8 +1,8 @@
 //! Reads USD as text (`.usda`).
 //!
 //! Statements are taken one after the other, and brackets that are not read are skipped by counting
-//! them: no depth of a file is a depth of the stack, and memory is in proportion to the file. What
-//! stands in a value is checked as far as it is used.
+//! them: no depth of a file is a depth of the stack, and memory is in proportion to the file. The
+//! contents of a value are checked as far as they are used.
 
 use super::super::file_problem::{Problem, short};
 use super::layer::{Attribute, Element, Layer, Prim, Value, is_read};
@@ -46,11 +46,11 @@ enum Token<'a> {
     Sign(u8),
     /// A name, or a number.
     Word(&'a [u8]),
-    /// What stands in quotes, as it stands there.
+    /// The text between quotes, as it stands there.
     Text(&'a [u8]),
-    /// What stands between `@`.
+    /// The text between `@`.
     Asset,
-    /// What stands in `<>`.
+    /// The text in `<>`.
     Path,
     End,
 }

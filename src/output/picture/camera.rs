@@ -1,4 +1,4 @@
-//! Where pictures are taken from.
+//! The camera of pictures.
 
 use glam::{DVec3, Mat3, Vec3};
 
@@ -9,7 +9,7 @@ pub struct Camera {
     target: Vec3,
 }
 
-/// From space to pixels and depth.
+/// A map from space to pixels and depth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Projection {
     /// Rows: right, down, forward.
@@ -42,7 +42,7 @@ impl Camera {
 
     /// A three-quarter view, from above, of everything in a box from `low` to `high`, in m.
     #[must_use]
-    pub fn framing(low: DVec3, high: DVec3) -> Self {
+    pub(crate) fn framing(low: DVec3, high: DVec3) -> Self {
         let center = 0.5 * (low + high);
         let radius = (0.5 * (high - low).length()).max(1e-3);
         let direction = DVec3::new(0.55, -1.0, 0.62).normalize();

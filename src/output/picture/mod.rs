@@ -2,7 +2,7 @@
 //!
 //! In: meshes with colours, a camera. Out: a PNG. A z-buffer at twice the size and a shadow map
 //! make folds readable: smooth normals, a warm key light that casts shadows, a sky above and a
-//! ground below. The same input gives the same bytes.
+//! ground below. Equal input gives equal bytes.
 
 mod camera;
 mod raster;
@@ -81,8 +81,8 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The pixels of one of so many shares of the rows, which are dealt out in bands: sky costs
-    /// less than cloth.
+    /// The pixels of one share of the rows, out of `shares`. Rows are dealt out in bands, for sky
+    /// costs less than cloth.
     #[must_use]
     pub fn share(&self, share: usize, shares: usize) -> Vec<u8> {
         let parts: Vec<Vec<u8>> = (0..PARTS)
@@ -124,7 +124,7 @@ impl Picture {
     /// Puts a picture of this size together from all shares of a [`Drawing`], in order; `None` if
     /// they are not of one.
     #[must_use]
-    pub fn of_shares(shares: &[Vec<u8>], size: [u32; 2]) -> Option<Self> {
+    pub(crate) fn of_shares(shares: &[Vec<u8>], size: [u32; 2]) -> Option<Self> {
         let [width, height] = size.map(|s| s.max(1));
         let pixels = weave(shares, width)?;
         (pixels.len() == 3 * width as usize * height as usize).then_some(Self {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_hides_what_is_far_and_backs_have_their_own_colour() {
+    fn near_surfaces_hide_far_ones_and_backs_have_their_own_colour() {
         let near = plane(DVec3::new(0.0, -1.0, 0.0), DVec3::NEG_Y, 1.0, 1.0).unwrap();
         let far = plane(DVec3::ZERO, DVec3::Y, 4.0, 1.0).unwrap();
         let picture = Picture::render(&[item(&far), item(&near)], &camera(), [101, 101]);

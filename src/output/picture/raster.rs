@@ -1,7 +1,7 @@
 //! A z-buffer that keeps, for every sample, which triangle was hit and where.
 //!
-//! It may have some rows of a picture only: whoever draws all triangles into his rows gets what a
-//! buffer with all rows has there.
+//! It may have some rows of a picture only. A thread that draws all triangles into its rows gets
+//! the samples that a buffer with all rows has there.
 
 use std::sync::LazyLock;
 
@@ -64,7 +64,8 @@ impl Hit {
 #[derive(Clone, Debug)]
 pub(super) struct Raster {
     width: usize,
-    /// For each row of the picture, which of the rows kept here it is; [`ELSEWHERE`] if none.
+    /// The number among the rows kept here of each row of the picture; [`ELSEWHERE`] if it is not
+    /// kept.
     places: Vec<u32>,
     depth: Vec<f32>,
     /// Empty if only depth is wanted.
@@ -103,7 +104,7 @@ impl Raster {
         }
     }
 
-    /// Where the samples of a row begin, if they are kept here.
+    /// The beginning of the samples of a row, if they are kept here.
     #[inline]
     fn row(&self, y: usize) -> Option<usize> {
         let place = *self.places.get(y)?;
@@ -150,8 +151,8 @@ impl Raster {
     }
 
     /// Averages blocks of samples into 8-bit pixels, of the rows that are kept; `shade` gives
-    /// linear light of a hit, `behind` that of a row where there is none. What a pixel sees of a
-    /// triangle is shaded once.
+    /// linear light of a hit, `behind` that of a row where there is none. The part of a triangle
+    /// that a pixel sees is shaded once.
     pub(super) fn resolve(
         &self,
         block: usize,

@@ -1,4 +1,4 @@
-//! What a `tracing` subscriber hears of a run, against what the run's trace has.
+//! Tests that a `tracing` subscriber hears the same of a run as the run's trace has.
 
 use std::collections::BTreeMap;
 use std::path::Path;

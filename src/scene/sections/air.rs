@@ -38,7 +38,7 @@ impl Section for Air {
     fn check(&self, _: &Table<'_>) {}
 }
 
-/// Why the air does nothing, if so.
+/// The reason why the air does nothing, if so.
 fn without_drag(scene: &Scene) -> Option<&'static str> {
     let mut cloths = scene.cloths.iter();
     let has_drag = cloths.any(|cloth| cloth.material.drag != [0.0; 2]);

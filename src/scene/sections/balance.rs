@@ -124,7 +124,7 @@ impl Section for Balance {
                 get: |balance| Some(balance.policy.split),
                 set: |balance, split| balance.policy.split = split,
             },
-            "What a split gives away.",
+            "The part of its work that a task gives away when it is split.",
         )
         .changes(Changes::Policy),
         Key::new(

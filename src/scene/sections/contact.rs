@@ -5,12 +5,13 @@ use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
 use crate::scene::{
-    ContactParameters, Culling, Pipeline, Response, Scene, Sides, Squeezed, Substeps,
+    ContactPairs, ContactParameters, Culling, Pipeline, Response, Scene, Sides, Squeezed, Substeps,
 };
 
 type Of<F> = Value<ContactParameters, F>;
 
 words!(Culling);
+words!(ContactPairs);
 words!(Response);
 words!(Squeezed);
 words!(Pipeline);
@@ -63,6 +64,19 @@ impl Section for ContactParameters {
         )
         .changes(Changes::Output)
         .idle(without_layers),
+        Key::new(
+            "pairs",
+            &Of {
+                form: OneOf::<ContactPairs>::NEW,
+                get: |contact| Some(contact.pairs),
+                set: |contact, pairs| contact.pairs = pairs,
+            },
+            "Which pairs of features of cloth push each other. `\"all\"`: all that come within reach. \
+             `\"closest\"`: pairs at [local minima of the \
+             distance](understand/contact.md#one-pair-for-a-contact), so that a contact of smooth layers is \
+             one pair for a vertex. Steps are certified for all pairs either way.",
+        )
+        .idle(without_pairs),
         Key::new(
             "response",
             &Of {
@@ -122,7 +136,7 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.squeezed),
                 set: |contact, squeezed| contact.squeezed = squeezed,
             },
-            "What becomes of cloth that bodies leave no room. `\"give\"`: the body of the higher \
+            "The treatment of cloth to which bodies leave no room. `\"give\"`: the body of the higher \
              number lets it through, and it is led out when there is room. `\"stop\"`: the run \
              stops with exit code 4.",
         )
@@ -168,7 +182,7 @@ impl Section for ContactParameters {
                 set: |contact, stiffness| contact.repulsion = stiffness,
             },
             "The stiffness of the springs by which pairs of features of cloth that are nearer than their thickness \
-             move apart, at most by a tenth of what they lack in a substep.",
+             move apart, at most by a tenth of the missing distance in a substep.",
         )
         .idle(without_history),
         Key::new(
@@ -178,9 +192,7 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.sides),
                 set: |contact, sides| contact.sides = sides,
             },
-            "How a pair of features knows within a step that it has crossed, and attracts instead of pushing. \
-             `\"parity\"`: what looks so has, if straight ways from where the step began cross an odd number of \
-             times. `\"paper\"`: what looks so has. `\"none\"`: it does not know.",
+            "How a pair of features knows within a step that it has crossed, and attracts instead of pushing. `\"parity\"`: a pair that looks crossed is so if straight ways from where the step began cross an odd number of times. `\"paper\"`: a pair that looks crossed is so. `\"none\"`: it does not know.",
         )
         .idle(without_history),
     ];
@@ -188,19 +200,30 @@ impl Section for ContactParameters {
     fn check(&self, _: &Table<'_>) {}
 }
 
-/// Why parameters of contact between layers do nothing, if so.
+/// The reason why parameters of contact between layers do nothing, if so.
 fn without_layers(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.self_collision)
         .then_some("contact.self_collision is off: turn it on, or leave this out")
 }
 
-/// Why parameters of pairs that are found once for many substeps do nothing, if so.
+/// The reason why the choice of pairs does nothing, if so.
+fn without_pairs(scene: &Scene) -> Option<&'static str> {
+    match scene.contact.pipeline {
+        Pipeline::Search => without_layers(scene),
+        Pipeline::History => Some(
+            "with contact.pipeline = \"2009\" all pairs are kept, for they are those of many substeps: \
+             leave this out",
+        ),
+    }
+}
+
+/// The reason why parameters of pairs that are found once for many substeps do nothing, if so.
 fn without_history(scene: &Scene) -> Option<&'static str> {
     (scene.contact.pipeline != Pipeline::History)
         .then_some("contact.pipeline is not \"2009\": set it, or leave this out")
 }
 
-/// Why parameters of certification do nothing, if so.
+/// The reason why parameters of certification do nothing, if so.
 fn uncertified(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.certify).then_some("contact.certify is off: turn it on, or leave this out")
 }

@@ -45,8 +45,7 @@ impl Section for Output {
                 set: |output, formats| output.formats = formats,
             },
             "The formats that the frames have when the run ends, in `exports` of its directory: \
-             [from garment to film](film.md). Frames are written as `.vtp` all the same, for the \
-             other formats are made of them.",
+             [from garment to film](film.md). Frames are written as `.vtp` too, for the other formats are made from them.",
         )
         .changes(Changes::Output)
         .idle(|scene| {
@@ -112,7 +111,7 @@ impl Section for Output {
                 get: |output| output.look_at,
                 set: |output, look_at| output.look_at = Some(look_at),
             },
-            "The point that is in the middle of pictures.",
+            "The point in the middle of pictures.",
         )
         .unset("from the scene")
         .changes(Changes::Output),

@@ -8,7 +8,7 @@ use crate::scene::quantity::{Dimension, Short};
 use crate::scene::reader::{Range, Table};
 use crate::scene::{Scene, defaults};
 
-/// What the keys above all tables say.
+/// The values of the keys above all tables.
 pub(in crate::scene) struct Root {
     /// One line for people.
     pub(in crate::scene) title: String,

@@ -25,10 +25,7 @@ impl Section for Solver {
                 get: |solver| Some(solver.tolerance),
                 set: |solver, tolerance| solver.tolerance = tolerance,
             },
-            "The residual at which a solve stops, in the preconditioner's norm and relative to what \
-             the prescribed changes alone leave. A residual of 10⁻¹² √J, or of 10⁻⁷ of what gravity \
-             does in a part of a step if that is less, always suffices, but to the further solves of \
-             Newton's method.",
+            "The residual at which a solve stops, in the preconditioner's norm and relative to the residual that the prescribed changes alone leave. A residual of 10⁻¹² √J, or of 10⁻⁷ of the effect of gravity in a part of a step if that is less, always suffices, except for the further solves of Newton's method.",
         )
         .changes(Changes::Exactness),
         Key::new(
@@ -38,8 +35,7 @@ impl Section for Solver {
                 get: |solver| solver.velocity_tolerance,
                 set: |solver, tolerance| solver.velocity_tolerance = Some(tolerance),
             },
-            "The velocity that a residual may always stand for, beside `solver.tolerance`: that which it would give \
-             each vertex alone, in the root of the mean square by mass.",
+            "The velocity to which a residual may always amount, beside `solver.tolerance`: the velocity that it would give each vertex alone, as root mean square by mass.",
         )
         .changes(Changes::Exactness)
         .unset("none"),
@@ -108,7 +104,7 @@ impl Section for Solver {
     }
 }
 
-/// Why the tolerance of Newton's method does nothing, if so.
+/// The reason why the tolerance of Newton's method does nothing, if so.
 fn linearised_once(scene: &Scene) -> Option<&'static str> {
     (scene.solver.newton == 1)
         .then_some("a step is linearised once: take a larger solver.newton, or leave this out")

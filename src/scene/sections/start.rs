@@ -19,8 +19,7 @@ impl Section for Start {
             get: |start| Some(start.crossings),
             set: |start, crossings| start.crossings = crossings,
         },
-        "What becomes of cloth that starts through cloth. `\"refuse\"`: the scene is \
-         refused, and what crosses is named. `\"keep\"`: it is listed, and [pulled \
+        "The treatment of cloth that starts through cloth. `\"refuse\"`: the scene is refused, and the crossing cloths are named. `\"keep\"`: it is listed, and [pulled \
          apart](understand/certification.md#starts-that-cross) in certified steps, which let \
          nothing else cross.",
     )
@@ -29,7 +28,7 @@ impl Section for Start {
     fn check(&self, _: &Table<'_>) {}
 }
 
-/// Why these parameters do nothing, if so.
+/// The reason why these parameters do nothing, if so.
 fn uncertified(scene: &Scene) -> Option<&'static str> {
     (!scene.contact.certify).then_some("contact.certify is off: turn it on, or leave this out")
 }

@@ -52,8 +52,7 @@ impl Section for Time {
                 get: |time| Some(time.strain_change),
                 set: |time, change| time.strain_change = change,
             },
-            "With `time.shortest`: the share of its length by which an edge may change in a part of \
-             a step.",
+            "The share of its length by which an edge may change in a part of a step, with `time.shortest`.",
         )
         .changes(Changes::Exactness)
         .idle(never_cut),
@@ -95,7 +94,7 @@ impl Section for Time {
     }
 }
 
-/// Why a limit for parts of steps does nothing, if so.
+/// The reason why a limit for parts of steps does nothing, if so.
 fn never_cut(scene: &Scene) -> Option<&'static str> {
     scene
         .time

@@ -1,4 +1,4 @@
-//! What went wrong in a solve, and at which vertex: the same answer on every rank.
+//! The fault of a solve, and the vertex at which it is: the same answer on every rank.
 
 use glam::DVec3;
 use weft_runtime::comm::Comm;

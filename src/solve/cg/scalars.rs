@@ -27,7 +27,7 @@
 //! * \[Saa89\] Saad: Krylov subspace methods on supercomputers. SIAM Journal on Scientific and
 //!   Statistical Computing 10, 1989.
 
-/// What an iteration adds up over all vertices, and the coarse level adds to.
+/// The sums of an iteration over all vertices, to which the coarse level adds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sums {
     /// The product r·u.
@@ -78,7 +78,7 @@ mod tests {
     proptest! {
         /// Predictions are right where r, A and M are diagonal, and p = u.
         #[test]
-        fn what_is_predicted_comes_out(
+        fn predicted_scalar_products_equal_the_computed_ones(
             r in prop::array::uniform5(-1.0_f64..1.0),
             a in prop::array::uniform5(0.1_f64..10.0),
             m in prop::array::uniform5(0.1_f64..10.0),

@@ -1,4 +1,4 @@
-//! Where conjugate gradients start: the nearest of all combinations of the vectors that are given.
+//! The start of conjugate gradients: the nearest of all combinations of the vectors that are given.
 //!
 //! The vectors may be solutions of the systems before, and nobody needs to know which of them is
 //! the better start: the combination is taken whose error has the least energy, which the products

@@ -6,8 +6,8 @@
 //! preconditioner.
 //!
 //! With blocks alone as preconditioner x, which only the end asks for, is moved at every second
-//! step. The direction p₋ of the step before is then gone, but it is what this direction was made
-//! of, p = u + β p₋, and u = M r can be had again as long as r is what it was:
+//! step. The direction p₋ of the step before is then gone, but this direction was computed from it,
+//! p = u + β p₋, and u = M r can be had again as long as r is what it was:
 //!
 //! ```text
 //! α₋ p₋ + α p = (α₋ / β + α) p − (α₋ / β) u
@@ -127,7 +127,7 @@ impl ModifiedCg {
     }
 }
 
-/// What makes directions of residuals.
+/// The data that turn residuals into directions.
 #[derive(Clone, Copy)]
 struct Direction<'a> {
     preconditioner: &'a Preconditioner,
@@ -136,7 +136,7 @@ struct Direction<'a> {
 }
 
 impl Direction<'_> {
-    /// What the preconditioner leaves to be done for some rows.
+    /// Applies the constraints, which the preconditioner leaves to be done, to some rows.
     fn project(self, rows: &Range<usize>, u: &mut [DVec3]) {
         project(self.filter, self.constrained, rows, u);
     }

@@ -26,7 +26,7 @@ fn bits(vector: &[DVec3]) -> Vec<[u64; 3]> {
         .collect()
 }
 
-/// What one rank hands to a solve; tests change it before.
+/// The input of one rank to a solve; tests change it before.
 struct Job {
     preconditioner: Kind,
     positions: Vec<DVec3>,
@@ -188,7 +188,7 @@ fn solution_is_that_of_a_direct_solve_with_the_constraints_eliminated() {
 /// Whole aggregates without freedom, pieces that nothing holds together, patches of one vertex: the
 /// coarse level loses modes there, and the solution is the same.
 #[test]
-fn what_the_coarse_level_lacks_does_not_show_in_the_solution() {
+fn a_coarse_level_with_gaps_leaves_the_solution_unchanged() {
     let sheets = [
         Sheet::new(10, 8),
         Sheet::torn(10, 8, 3),
@@ -282,7 +282,7 @@ fn numbers_too_large_for_short_ones_are_multiplied_as_they_are() {
 
 /// The recurrences of both levels stay with what they stand for, however long they run.
 #[test]
-fn what_follows_the_residual_is_its_preconditioned_one() {
+fn the_vector_updated_with_the_residual_is_the_preconditioned_residual() {
     let mut sheet = Sheet::new(30, 16).with_aggregates(60);
     sheet.mass = 1e-5;
     let filter = sheet.filter(1, 0, 4);

@@ -36,7 +36,7 @@ use crate::simd::{Kernel, Lanes, widest};
 #[derive(Clone, Debug)]
 pub(super) struct Cholesky {
     elimination: Elimination,
-    /// For each block of the lower half of the matrix, in the order of [`LowerRows`], its target.
+    /// The target of each block of the lower half of the matrix, in the order of [`LowerRows`].
     targets: Vec<Target>,
     /// Inverses of the factor's blocks on the diagonal, and the blocks below, both for solves.
     inverses: Vec<Short>,
@@ -60,7 +60,7 @@ pub(super) struct Workspace {
 /// own number, ascending, then the diagonal. Without rows nothing starts anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LowerRows {
-    /// Where the blocks of each row start; one more than there are rows.
+    /// The starts of the blocks of each row; one more than there are rows.
     pub(super) starts: Vec<usize>,
     pub(super) columns: Vec<u32>,
 }
@@ -101,7 +101,7 @@ impl LowerRows {
         self.starts[row]..self.starts[row + 1]
     }
 
-    /// Where a block of the lower half stands.
+    /// The place of a block of the lower half.
     pub(super) fn find(&self, row: usize, column: u32) -> Option<usize> {
         let own = self.row(row);
         let columns = &self.columns[own.clone()];

@@ -1,4 +1,4 @@
-//! In which order the coarse system is eliminated, and which blocks its factor has.
+//! The order in which the coarse system is eliminated, and the blocks of its factor.
 //!
 //! Minimum degree in its plainest form: the vertex with the fewest neighbours goes next, the lowest
 //! number among equals, and its neighbours become neighbours of each other. These neighbours are
@@ -17,7 +17,7 @@ pub(super) struct Elimination {
     pub(super) order: Vec<u32>,
     /// The step at which each vertex is eliminated.
     pub(super) step_of: Vec<u32>,
-    /// Where the rows of each column start; one more than there are columns.
+    /// The starts of the rows of each column; one more than there are columns.
     pub(super) starts: Vec<usize>,
     /// Rows of the blocks below the diagonal, as steps, ascending in each column.
     pub(super) rows: Vec<u32>,
@@ -75,7 +75,7 @@ impl Elimination {
         }
     }
 
-    /// Where a block below the diagonal stands.
+    /// The place of a block below the diagonal.
     pub(super) fn find(&self, row: u32, column: u32) -> Option<usize> {
         let start = self.starts[column as usize];
         let rows = &self.rows[start..self.starts[column as usize + 1]];

@@ -29,19 +29,19 @@ use crate::solve::block_matrix::Entries;
 use crate::solve::{BlockMatrix, Pattern};
 use crate::team::{Shares, parts};
 
-/// Which entries of the owned rows go where.
+/// The targets of the entries of the owned rows.
 #[derive(Clone, Debug)]
 pub(super) struct Galerkin {
     /// Blocks and scalars of the matrix, by row and by target.
     near: Vec<Entry>,
     far: Vec<Entry>,
     targets: Vec<Target>,
-    /// Where the targets of each row start; one more than there are rows.
+    /// The starts of the targets of each row; one more than there are rows.
     starts: Vec<u32>,
-    /// Where the blocks of each owned aggregate start, counted from the first that is owned; one
+    /// The starts of the blocks of each owned aggregate, counted from the first that is owned; one
     /// more than there are.
     block_starts: Vec<usize>,
-    /// To which of the blocks of its aggregate each block of D is added.
+    /// The block of its aggregate to which each block of D is added.
     sums: Vec<u32>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Galerkin {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: u32,
-    /// As a local index.
+    /// The column as a local index.
     column: u32,
 }
 
@@ -239,8 +239,9 @@ fn add(block: &mut Block, other: &Block) {
     }
 }
 
-/// What some rows add to the blocks of their groups and aggregates, blocks by rows; `owned` begins
-/// with the block of number `first`, `of_groups` with that of number `first_of_groups`.
+/// The contribution of some rows to the blocks of their groups and aggregates, blocks by rows;
+/// `owned` begins with the block of number `first`, `of_groups` with that of number
+/// `first_of_groups`.
 struct Adding<'a> {
     galerkin: &'a Galerkin,
     matrix: Entries<'a>,

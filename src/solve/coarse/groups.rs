@@ -41,14 +41,14 @@ pub(super) struct Groups {
     first: u32,
     /// The group of each owned vertex, counted from that, as all are here.
     of_vertex: Vec<u32>,
-    /// Where the groups of each owned aggregate start; one more than there are.
+    /// The starts of the groups of each owned aggregate; one more than there are.
     starts: Vec<usize>,
     subdomains: Subdomains,
-    /// Which blocks D has, its lower half: those of each subdomain follow each other.
+    /// The blocks of D, its lower half: those of each subdomain follow each other.
     lower: LowerRows,
     /// The blocks of each subdomain, factored.
     factors: Vec<Cholesky>,
-    /// One for each thread.
+    /// The workspace of each thread.
     workspaces: Vec<Workspace>,
     /// Gᵀ of the last vector, and D⁻¹ of that.
     sums: Vec<Six>,
@@ -84,7 +84,7 @@ impl Groups {
         let pairs = of_vertex.iter().enumerate().flat_map(|(row, &own)| {
             let columns =
                 (pattern.block_columns(row).1.iter()).chain(pattern.scalar_columns(row).1);
-            // What another rank owns may be before the first, and is then beyond all.
+            // A group of another rank may be before the first, and is then beyond all.
             let others = columns.map(|&column| aggregates.group_of(column).wrapping_sub(first));
             (others.filter(move |&other| other < own)).map(move |other| (own, other))
         });
@@ -142,7 +142,7 @@ impl Groups {
         self.starts[aggregate]..self.starts[aggregate + 1]
     }
 
-    /// Which blocks D has, by owned groups.
+    /// The blocks of D, by owned groups.
     pub(super) fn lower(&self) -> &LowerRows {
         &self.lower
     }

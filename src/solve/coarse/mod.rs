@@ -269,8 +269,8 @@ impl CoarseSpace {
         self.matrix.len()
     }
 
-    /// What every rank does for itself: how long the last matrix takes to be factored, and a system
-    /// to be solved, by this clock.
+    /// Measures the work that every rank does for itself: how long the last matrix takes to be
+    /// factored, and a system to be solved, by this clock.
     pub(super) fn time(&mut self, clock: &dyn Fn() -> Duration) -> [Duration; 2] {
         let began = clock();
         self.cholesky.factor(&self.matrix, &mut self.workspace);

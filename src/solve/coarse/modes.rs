@@ -52,7 +52,7 @@ const NOTHING: u32 = ALL - 1;
 /// P = S T of a vertex by columns, whose fourth numbers are zero.
 pub(super) type Projected = [[f64; 4]; 6];
 
-/// What constraints leave of the modes of a vertex.
+/// The part of a vertex's modes that constraints leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Left<'a> {
     All,
@@ -153,7 +153,7 @@ impl Modes {
         &self.offsets
     }
 
-    /// What constraints leave of the modes of a vertex, owned or of the halo.
+    /// The part of the modes of a vertex, owned or of the halo, that constraints leave.
     #[inline]
     pub(super) fn left(&self, local: usize) -> Left<'_> {
         match self.left[local] {

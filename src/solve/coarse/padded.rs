@@ -36,7 +36,7 @@ pub(super) fn padded(block: &Block) -> Padded {
 /// A block rounded to f32.
 #[inline(always)]
 pub(super) fn shorten(lanes: impl Lanes, block: &Padded, short: &mut Short) {
-    // What two zeros took of the next column, that takes back.
+    // The next column overwrites the two zeros that this one wrote into it.
     for (c, column) in block.iter().enumerate() {
         if let Some(room) = short[6 * c..].first_chunk_mut() {
             *room = lanes.shorten_eight(lanes.load_eight(column));

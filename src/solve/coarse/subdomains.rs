@@ -1,5 +1,5 @@
-//! Which groups are solved for together: those of a patch, or of some of its aggregates that were
-//! cut from each other last.
+//! The subdomains: groups that are solved for together, of a patch, or of some of its aggregates
+//! that were cut from each other last.
 //!
 //! Larger subdomains save iterations, and make each of them dearer: their factors fill in. On a
 //! sheet of 230,400 vertices one solve took 168 iterations with groups for themselves, 110 with

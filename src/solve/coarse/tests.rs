@@ -90,15 +90,15 @@ fn rigid_motions_of_aggregates_are_found() {
         carried.all.copy_from_slice(carried.own);
         found.solve_residual();
         for (row, (found, u)) in moved(&found.correction).iter().zip(&u).enumerate() {
-            // What f32 leaves of it.
+            // The tolerance is that of f32.
             assert!((*found - *u).length() < 1e-5, "row {row}: {found} for {u}");
         }
     }
 }
 
-/// What the groups of a subdomain answer to forces are the rigid motions against which it resists
-/// with them on each group, whatever moves beside it; of a group that cannot move, nothing. Their
-/// products are told by patches.
+/// The answers of a subdomain's groups to forces are the rigid motions that resist them on each
+/// group, whatever moves beside it; a group that cannot move gives none. Their products come by
+/// patches.
 #[test]
 fn subdomains_answer_forces_with_rigid_motions_of_their_groups() {
     // Patches that are a subdomain each, and one that is cut into several.

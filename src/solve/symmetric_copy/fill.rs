@@ -22,9 +22,9 @@ const SOON: usize = 12;
 pub(super) struct Sources {
     /// The pattern of the matrix that this was planned for.
     pattern: Option<Arc<Pattern>>,
-    /// For each block within patches, the place of the transposed one.
+    /// The place of the transposed block, for each block within patches.
     blocks: Vec<BlockSlot>,
-    /// For each row, in the order of the heads, the place of its first scalar.
+    /// The place of the first scalar of each row, in the order of the heads.
     scalars: Vec<u32>,
     outer_blocks: Vec<BlockSlot>,
     outer_scalars: Vec<u32>,

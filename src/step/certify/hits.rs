@@ -105,7 +105,7 @@ pub(super) fn share(
     Ok(all)
 }
 
-/// The meetings of a message, of so many vertices and bodies; `None` if it has others.
+/// The meetings in a message, for this number of vertices and bodies; `None` if it has others.
 fn read(bytes: &[u8], (vertices, bodies): (usize, usize)) -> Option<Vec<Meeting>> {
     let exists = |v: &u32| (*v as usize) < vertices;
     let is_known = |meeting: &Meeting| match meeting {

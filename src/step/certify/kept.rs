@@ -18,7 +18,7 @@ use crate::step::world::World;
 /// 0.4 m through is free within a second.
 const PULL: f64 = 0.5;
 
-/// What a scene's cloth may go through.
+/// The crossings that a scene lets its cloth have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LetThrough<'a> {
     /// Vertices, each with a body that lets it through, ascending.
@@ -28,7 +28,7 @@ pub(crate) struct LetThrough<'a> {
 }
 
 impl LetThrough<'_> {
-    /// Nothing: steps are not certified.
+    /// Lets nothing through, for steps that are not certified.
     pub(crate) fn nothing() -> Self {
         Self {
             suspended: &[],

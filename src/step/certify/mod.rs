@@ -49,7 +49,8 @@ const LED_OUT: f64 = 0.1;
 #[derive(Debug)]
 pub(crate) struct Certification {
     scenery: Scenery,
-    /// Where all vertices start and would go, those of cloth before those of bodies, in m.
+    /// The positions at which all vertices start and to which they would go, those of cloth before
+    /// those of bodies, in m.
     start: Vec<DVec3>,
     goal: Vec<DVec3>,
     /// The mean length of edges at rest, in m.
@@ -70,7 +71,7 @@ pub(crate) struct Cut {
     pub(crate) change: DVec3,
 }
 
-/// What was certified in a step. Sums, if the step was cut.
+/// The numbers of certification in a step. They are sums, if the step was cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Certified {
     /// Pairs that this rank tested.
@@ -146,7 +147,7 @@ impl Goals<'_> {
         }
     }
 
-    /// What each vertex was changed by in all, ascending.
+    /// The sum of the changes of each vertex, ascending.
     fn summed(mut self) -> Vec<Cut> {
         self.changes.sort_by_key(|cut| cut.vertex);
         let mut sums: Vec<Cut> = Vec::new();
@@ -201,7 +202,7 @@ impl Certification {
         })
     }
 
-    /// What cloth may go through.
+    /// The crossings that cloth may have.
     pub(crate) fn let_through(&self) -> LetThrough<'_> {
         LetThrough {
             suspended: &self.suspended,
@@ -224,7 +225,8 @@ impl Certification {
         &self.suspended
     }
 
-    /// What certification has changed in the last substep, of vertices of all ranks, ascending.
+    /// The changes that certification has made in the last substep, of vertices of all ranks,
+    /// ascending.
     pub(crate) fn cuts(&self) -> &[Cut] {
         &self.cuts
     }

@@ -116,7 +116,7 @@ fn sheet_and(bodies: &str, more: &str) -> World {
     ))
 }
 
-/// What steps came to.
+/// The results of steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Ran {
     hits: u64,

@@ -2,10 +2,9 @@
 //! velocities only.
 //!
 //! Contacts are large, and many where cloth is piled up: what is sorted are their names, with where
-//! each was found; there it stays. Those of cloth with cloth are [kept small](LayerContact). Names
-//! lie in a few times as many buckets as there are of them, by the first feature; there is little
-//! left to compare. Each thread sorts those between two first
-//! features.
+//! each was found; there it stays. Contacts of cloth with cloth are [kept small](LayerContact).
+//! Names lie in a few times as many buckets as there are of them, by the first feature; there is
+//! little left to compare. Each thread sorts those between two first features.
 
 use std::ops::Range;
 
@@ -102,8 +101,10 @@ impl Kept<'_> {
 pub(crate) struct Contacts {
     /// All, as they were found.
     found: Vec<Batch>,
-    /// What threads have sorted, one after the other.
+    /// The stretches that threads have sorted, one after the other.
     stretches: Vec<Stretch>,
+    /// Whether those that need not stand together by vertex stay as they were found.
+    forgets_order: bool,
 }
 
 /// The location of a contact: its batch, and its number within the batch.
@@ -114,14 +115,14 @@ type Location = [u32; 2];
 const SHARED: usize = 3;
 /// Contacts for each thread that are worth sharing.
 const FEWEST: usize = 1024;
-/// Buckets for each name, at most: so many that few of them have several names.
+/// The most buckets for each name: enough for few of them to have several names.
 const BUCKETS: u64 = 8;
 /// The most names in a bucket that are sorted one by one.
 const FEW: u32 = 16;
 /// The number of contacts of which one is looked at to see how they lie.
 const SAMPLE: usize = 32;
 
-/// Which of the kinds that are shared out this is.
+/// The number of this kind among those that are shared out.
 fn shared(kind: PairKind) -> Option<usize> {
     match kind {
         PairKind::VertexFace => Some(0),
@@ -131,8 +132,8 @@ fn shared(kind: PairKind) -> Option<usize> {
     }
 }
 
-/// First features at which contacts of each kind are cut into so many shares of about as many, as a
-/// sample has it: of each share the first, and the first of none.
+/// First features at which contacts of each kind are cut into shares of about equal size, by a
+/// sample: the first feature of each share, and one behind all.
 fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
     let mut sample = [const { Vec::new() }; SHARED];
     if shares > 1 {
@@ -212,7 +213,16 @@ impl Stretch {
 
     /// Takes in one of the shares that were cut of batches, of which the first ones are taken in
     /// already. The first share has the contacts that are not shared out.
-    fn sort(&mut self, found: &[Batch], first: usize, cuts: &[Vec<u64>; SHARED], share: usize) {
+    ///
+    /// If it `keeps` the order in which they were found, only those of vertices and bodies are
+    /// sorted, which corrections want by vertex.
+    fn sort(
+        &mut self,
+        found: &[Batch],
+        first: usize,
+        cuts: &[Vec<u64>; SHARED],
+        (share, keeps): (usize, bool),
+    ) {
         let ranges = [0, 1, 2].map(|kind| cuts[kind][share]..cuts[kind][share + 1]);
         let here = |id: &PairId| match shared(id.kind) {
             Some(kind) => ranges[kind].contains(&u64::from(id.a)),
@@ -226,11 +236,17 @@ impl Stretch {
                 }
             }
         }
+        let vertex = |&(body, _): &(u64, u32)| (body >> 32) as u32;
+        self.vertex_body.sort(vertex, &mut self.buckets);
+        if keeps {
+            for names in &mut self.layers {
+                names.sorted.append(&mut names.found);
+            }
+            return;
+        }
         for names in &mut self.layers {
             names.sort(|features| (features >> 32) as u32, &mut self.buckets);
         }
-        let vertex = |&(body, _): &(u64, u32)| (body >> 32) as u32;
-        self.vertex_body.sort(vertex, &mut self.buckets);
         self.bodies.sort_unstable();
     }
 
@@ -297,9 +313,16 @@ impl Contacts {
         let found = &self.found;
         let cuts = cuts(found, shares);
         self.stretches.resize_with(shares, Stretch::default);
+        let keeps = self.forgets_order;
         team.run(self.stretches.iter_mut().enumerate(), |(share, stretch)| {
-            stretch.sort(found, first, &cuts, share)
+            stretch.sort(found, first, &cuts, (share, keeps))
         });
+    }
+
+    /// From now on leaves contacts as they were found where they need not stand together. What is
+    /// added up of them then depends on ranks and schedules. To measure what the order costs.
+    pub(crate) fn forget_order(&mut self) {
+        self.forgets_order = true;
     }
 
     /// Forgets them.

@@ -2,8 +2,8 @@
 //!
 //! A rank forks the tests that it owns, or those that it was [assigned](super::balancer), and joins
 //! until the group is exhausted. Contacts go from where they are found straight to the owners of
-//! their vertices ([`super::contact_post`]). What a rank ends up with, sorted, depends on positions
-//! and velocities only.
+//! their vertices ([`super::contact_post`]). The sorted contacts of a rank depend on positions and
+//! velocities only.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

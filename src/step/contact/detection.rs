@@ -36,8 +36,8 @@ pub(crate) struct Detection {
 }
 
 impl Detection {
-    /// The detection of contacts among so many vertices. It keeps the pairs that it looks at if
-    /// steps are certified.
+    /// The detection of contacts among this number of vertices. It keeps the pairs that it looks at
+    /// if steps are certified.
     pub(crate) fn new(vertices: usize, options: &ScopeOptions, keeps_candidates: bool) -> Self {
         Self {
             options: *options,
@@ -51,7 +51,8 @@ impl Detection {
         }
     }
 
-    /// The detection of contacts of so many vertices with bodies, without searching for them.
+    /// The detection of contacts of this number of vertices with bodies, without searching for
+    /// them.
     pub(crate) fn of_kept(vertices: usize, options: &ScopeOptions) -> Self {
         Self {
             kept: Some(Vec::new()),

@@ -21,8 +21,8 @@ use crate::team::Team;
 
 pub(crate) const TAG: Tag = Tag(0x38);
 
-/// For each other rank, the tiles that one of the two makes with cells of the other, and which of
-/// the tiles beside it has the cells.
+/// The tiles, for each other rank, that one of the two makes with cells of the other, and the
+/// number of the tile beside it that has the cells.
 type Beside = BTreeMap<usize, Vec<(usize, usize)>>;
 
 /// The tiles whose separation bounds tests ask for, in the order in which ranks share them.
@@ -260,7 +260,7 @@ impl<'a> Making<'a> {
     }
 }
 
-/// What an only rank makes for its tests.
+/// The data that an only rank makes for its tests.
 struct MadeAlone {
     /// The patches of which it makes the volumes.
     patches: Range<usize>,

@@ -143,7 +143,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_what_was_there(
+        fn a_contact_message_reads_back_as_it_was_written(
             mut bytes in prop::collection::vec(any::<u8>(), CONTACT_BYTES),
         ) {
             bytes[0] %= 8;

@@ -1,5 +1,5 @@
-//! Why strain goes beyond its limit, told once: which pins pull cloth farther than it reaches, or
-//! which bodies close on it.
+//! The cause of strain beyond its limit, told once: which pins pull cloth farther than it reaches,
+//! or which bodies close on it.
 //!
 //! Looked for are causes that shorter steps do not help against. Pins pull cloth apart where the
 //! straight line between two vertices that different pins hold is longer than cloth is between them
@@ -43,7 +43,7 @@ impl Breach {
 
 /// The most vertices that pins hold of which all are looked at.
 const MOST_HELD: usize = 2000;
-/// Pins are told of that stretch cloth by more than this share of its limit.
+/// The share of the limit beyond which pins that stretch cloth are named.
 const PULLED: f64 = 0.5;
 /// How much farther ways along edges may be than straight ones on a flat cloth.
 const CORNERS: f64 = 1.25;
@@ -54,8 +54,8 @@ const ROOM: f64 = 3.0;
 const FACING: f64 = -0.5;
 
 impl Simulation<'_> {
-    /// Why the triangle of this rank that is stretched farthest beyond its limit is so, after the
-    /// last step.
+    /// The cause for which the triangle of this rank that is stretched farthest beyond its limit is
+    /// so, after the last step.
     #[must_use]
     pub fn breach(&self, strains: &Strains) -> Option<Breach> {
         let triangle = strains.worst?;
@@ -82,7 +82,9 @@ impl Simulation<'_> {
             (1e5 * limit).round() / 1e3
         );
         let pins = torn(world, x, corner, limit);
-        let bodies = squeezed(world, x, triangle, self.time());
+        let near = ring(world, triangle);
+        let bodies = squeezed(world, x, &near, self.time())
+            .or_else(|| squeezed_elsewhere(world, x, triangle, self.time()));
         if pins.is_none() && bodies.is_none() {
             return format!("{at}; {}", or_shorter_steps(world, triangle));
         }
@@ -98,14 +100,14 @@ impl Simulation<'_> {
     }
 }
 
-/// What forces cloth beyond its limit.
+/// A cause that forces cloth beyond its limit.
 struct Cause {
     told: String,
     /// Whether it does so however short steps are.
     surely: bool,
 }
 
-/// What helps where nothing forces cloth beyond its limit.
+/// The remedy where nothing forces cloth beyond its limit.
 fn or_shorter_steps(world: &World, triangle: u32) -> String {
     let mend = match world.scene().time.shortest {
         None => "take a shorter time.step, or a time.shortest to which steps may be cut",
@@ -141,7 +143,7 @@ fn torn(world: &World, x: &[DVec3], via: u32, limit: f64) -> Option<Cause> {
     let mut held: Vec<(u32, usize, f64)> = held(world)
         .map(|held| (held.vertex, held.pin, ways[held.vertex as usize]))
         .filter(|(vertex, ..)| world.model().cloth_of_vertex()[*vertex as usize] as usize == cloth)
-        // What slides goes where it is pulled.
+        // A vertex that slides goes where it is pulled.
         .filter(|(_, pin, way)| pins[*pin].slide == Slide::Nowhere && way.is_finite())
         .collect();
     held.sort_by(|a, b| a.2.total_cmp(&b.2).then(a.0.cmp(&b.0)));
@@ -182,8 +184,8 @@ struct Apart {
 }
 
 impl Apart {
-    /// By which factor cloth is stretched between them, at least as far as edges tell; as the way
-    /// is straight, if edges go hardly farther.
+    /// The factor by which cloth is stretched between them, at least as far as edges tell; as the
+    /// way is straight, if edges go hardly farther.
     fn stretch(&self) -> f64 {
         let rest = if self.along < CORNERS * self.straight {
             self.straight
@@ -196,7 +198,7 @@ impl Apart {
     fn cause(&self, limit: f64) -> Cause {
         let [a, b] = self.pins;
         let told = format!(
-            "pins {a} and {b} of the cloth are {:.3} m apart there, where at rest there are {:.3} m of it between them: bring them no farther apart \
+            "pins {a} and {b} of the cloth are {:.3} m apart there, and only {:.3} m of cloth lie between them at rest: bring them no farther apart \
              than it reaches, or raise material.strain_limit",
             self.now,
             self.now / self.stretch(),
@@ -207,38 +209,85 @@ impl Apart {
 }
 
 /// The two bodies that leave cloth less room at a triangle than it takes, if there are such.
-fn squeezed(world: &World, x: &[DVec3], triangle: u32, time: f64) -> Option<Cause> {
+fn squeezed(world: &World, x: &[DVec3], vertices: &[u32], time: f64) -> Option<Cause> {
+    let narrowest = narrowest(world, x, vertices, (ROOM * 0.5, time))?;
+    Some(narrowest.cause(world, "there"))
+}
+
+/// The two bodies that leave less room than one layer takes, anywhere in the cloth of a triangle,
+/// if there are such. Constraints that cannot all be satisfied may throw cloth far from where they
+/// are.
+fn squeezed_elsewhere(world: &World, x: &[DVec3], triangle: u32, time: f64) -> Option<Cause> {
+    let cloth = cloth_of(world, triangle);
+    let cloths = world.model().cloth_of_vertex();
+    let vertices: Vec<u32> = (0..x.len() as u32)
+        .filter(|&vertex| cloths[vertex as usize] as usize == cloth)
+        .collect();
+    let narrowest = narrowest(world, x, &vertices, (1.0, time))?;
+    let place = format!(
+        "at vertex {}",
+        world.name(narrowest.vertex as usize).of_cloth
+    );
+    Some(narrowest.cause(world, &place))
+}
+
+/// The place where two bodies that face each other leave the least room.
+struct Narrowest {
+    /// In m.
+    room: f64,
+    bodies: [usize; 2],
+    vertex: u32,
+}
+
+impl Narrowest {
+    fn cause(&self, world: &World, place: &str) -> Cause {
+        let (bodies, distances) = (&world.scene().bodies, world.distances());
+        let [a, b] = self.bodies;
+        let layer = taken(distances, self.vertex, self.bodies);
+        let told = format!(
+            "bodies `{}` and `{}` leave {:.2} mm of room {place}, where a layer of cloth takes {:.2} mm between bodies and every further one \
+             {:.2} mm: keep them farther apart, or take a smaller contact.thickness",
+            bodies[a].name,
+            bodies[b].name,
+            1e3 * self.room.max(0.0),
+            1e3 * layer,
+            1e3 * distances.between(self.vertex, self.vertex)
+        );
+        let surely = self.room < layer;
+        Cause { told, surely }
+    }
+}
+
+/// The place among vertices where two bodies that face each other, at least one of which moves,
+/// leave the least room; less than `layers` times that of a layer.
+fn narrowest(
+    world: &World,
+    x: &[DVec3],
+    vertices: &[u32],
+    (layers, time): (f64, f64),
+) -> Option<Narrowest> {
     let bodies = &world.scene().bodies;
-    let distances = world.distances();
-    let mut narrowest: Option<(f64, [usize; 2], u32)> = None;
-    for vertex in ring(world, triangle) {
+    let mut narrowest: Option<Narrowest> = None;
+    for &vertex in vertices {
         let p = x[vertex as usize];
         let gaps: Vec<f64> = world.gaps(p, time);
         for b in 0..gaps.len() {
             for a in 0..b {
                 let room = gaps[a] + gaps[b];
                 let moves = !bodies[a].is_still() || !bodies[b].is_still();
-                let narrower = narrowest.is_none_or(|(least, ..)| room < least);
-                let few = room < ROOM * 0.5 * taken(distances, vertex, [a, b]);
+                let narrower = narrowest.as_ref().is_none_or(|least| room < least.room);
+                let few = room < layers * taken(world.distances(), vertex, [a, b]);
                 if moves && few && narrower && face(world, p, [a, b], time) {
-                    narrowest = Some((room, [a, b], vertex));
+                    narrowest = Some(Narrowest {
+                        room,
+                        bodies: [a, b],
+                        vertex,
+                    });
                 }
             }
         }
     }
-    let (room, [a, b], vertex) = narrowest?;
-    let layer = taken(distances, vertex, [a, b]);
-    let told = format!(
-        "bodies `{}` and `{}` leave {:.2} mm of room there, where a layer of cloth takes {:.2} mm between bodies and every further one \
-         {:.2} mm: keep them farther apart, or take a smaller contact.thickness",
-        bodies[a].name,
-        bodies[b].name,
-        1e3 * room.max(0.0),
-        1e3 * layer,
-        1e3 * distances.between(vertex, vertex)
-    );
-    let surely = room < layer;
-    Some(Cause { told, surely })
+    narrowest
 }
 
 /// The room in m that a layer of cloth takes at a vertex between two bodies.
@@ -341,7 +390,7 @@ mod tests {
     use super::*;
     use crate::scene::Scene;
 
-    /// Steps until a triangle is beyond its limit by 2 %, and what is told of it then.
+    /// Steps until a triangle is beyond its limit by 2 %, and returns the message of that time.
     fn breach(world: &World, comm: &mut dyn Comm, steps: u64) -> Option<Breach> {
         let mut s = Simulation::new(world, comm, &ScopeOptions::default()).unwrap();
         for _ in 0..steps {
@@ -383,7 +432,7 @@ mod tests {
             told.contains("; pins 1 and 2 of the cloth are 0.4"),
             "{told}"
         );
-        let rest = " apart there, where at rest there are 0.400 m of it between them";
+        let rest = " apart there, and only 0.400 m of cloth lie between them at rest";
         assert!(told.contains(rest) && !told.contains("time.step"), "{told}");
         // Across the rows, where edges go in corners.
         let across = told_across();
@@ -392,7 +441,7 @@ mod tests {
             "{across}"
         );
         assert!(
-            across.contains("at rest there are 0.447 m of it"),
+            across.contains("only 0.447 m of cloth lie between"),
             "{across}"
         );
     }

@@ -80,7 +80,7 @@ impl Entry {
 }
 
 impl Ledger {
-    /// What no entry explains.
+    /// The rest, which no entry explains.
     #[must_use]
     pub fn rest(&self) -> Entry {
         let known = [self.gravity, self.pins, self.bodies, self.contact, self.cut];
@@ -133,7 +133,7 @@ struct Impulse {
 pub(crate) struct Impulses {
     pins: Vec<Impulse>,
     bodies: Vec<Impulse>,
-    /// What corrections change of velocities, in m/s.
+    /// The changes of velocities by corrections, in m/s.
     corrected: Vec<DVec3>,
     /// The impulses in N s that contacts exert in corrections.
     contacts: Vec<DVec3>,
@@ -150,7 +150,7 @@ pub(crate) struct Velocities<'a> {
     pub(crate) moves: &'a [DVec3],
 }
 
-/// What a solve has found of owned vertices.
+/// The solution of a solve, and its residual, at owned vertices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SolvedImpulses<'a> {
     /// The residual `A Δv − b` in kg m/s.
@@ -168,8 +168,8 @@ impl Impulses {
         self.bodies.clear();
     }
 
-    /// Notes the impulses that pins and bodies exert in a solve. What bodies exert has the friction
-    /// that is part of the system.
+    /// Notes the impulses that pins and bodies exert in a solve. The impulses of bodies include the
+    /// friction that is part of the system.
     pub(crate) fn note_solve(
         &mut self,
         at: Context<'_>,

@@ -1,4 +1,4 @@
-//! What a profile of a step needs of a simulation that is about to take it.
+//! The facts about a simulation that is about to take a step, for a profile of that step.
 //!
 //! A profile makes the tests of the next step several times for the time that they take, before the
 //! step is taken. Nothing here changes the state: a step that was probed gives the same result as
@@ -60,7 +60,7 @@ impl<'w> Simulation<'w> {
         self.detection.balancer.note();
     }
 
-    /// What the tests of the next step are forecast to cost.
+    /// The forecast costs of the tests of the next step.
     pub(crate) fn known_costs(&self) -> &[TestCost] {
         self.detection.balancer.known()
     }
@@ -94,7 +94,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// How long factoring the coarse matrix of the solve and solving with it take, if there is one.
-    pub(crate) fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<[Duration; 2]> {
+    pub fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<[Duration; 2]> {
         self.solver.cg.time_coarse(clock).map(|(_, times)| times)
     }
 }

@@ -48,9 +48,9 @@ pub(crate) struct Exchange {
     means: Vec<DVec3>,
     /// The next substep's system, where it was assembled while the state travelled.
     ahead: Option<Ahead>,
-    /// What this rank says in the steps to come.
+    /// The message of this rank in the steps to come.
     pub(crate) said: Vec<u8>,
-    /// What each rank said in the last step.
+    /// The message of each rank in the last step.
     pub(crate) heard: Vec<Vec<u8>>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl Exchange {
-    /// The exchange of so many vertices in all.
+    /// The exchange of this number of vertices in all.
     pub(crate) fn new(vertices: usize) -> Self {
         Self {
             moves: vec![DVec3::ZERO; vertices],

@@ -31,12 +31,12 @@ pub struct SavedState {
     pub velocities: Vec<DVec3>,
     /// Velocity changes that the last solve found, and the one before, in m/s.
     pub changes: [Vec<DVec3>; 2],
-    /// What contacts with bodies were.
+    /// The contacts with bodies.
     pub contacts: Vec<VertexState>,
     /// How often the present substep is halved, and how many in a row went well since that
     /// changed.
     pub substep: [u32; 2],
-    /// What the integrator looks back at, if it does.
+    /// The past states that the integrator looks back at, if it does.
     pub past: Option<Past>,
     /// Vertices, each with the number of a body that lets it through, ascending.
     pub squeezed: Vec<[u32; 2]>,
@@ -58,7 +58,8 @@ pub struct Past {
 /// Vertices whose state travels in one message: each has up to 171 bytes there.
 const PIECE: usize = 1 << 20;
 
-/// What a rank sends of some of its vertices: changes, contacts, and the past if there is one.
+/// The message of a rank with some of its vertices: changes, contacts, and the past if there is
+/// one.
 #[derive(Deserialize)]
 struct Theirs {
     changes: [Vec<DVec3>; 2],
@@ -75,7 +76,7 @@ struct Own<'a> {
 }
 
 impl Theirs {
-    /// Whether it is of so many vertices.
+    /// Whether it has this number of vertices.
     fn is_of(&self, vertices: usize, looks_back: bool) -> bool {
         let of_past = if looks_back { vertices } else { 0 };
         self.changes.iter().all(|all| all.len() == vertices)
@@ -84,7 +85,7 @@ impl Theirs {
     }
 }
 
-/// The outline of a state, which is told before its vertices.
+/// The outline of a state, which travels before its vertices.
 #[derive(Serialize, Deserialize)]
 struct Outline {
     vertices: u64,
@@ -192,7 +193,7 @@ impl SavedState {
 
     /// Whether there is one of everything for each of `vertices`.
     #[must_use]
-    pub fn is_of(&self, vertices: usize) -> bool {
+    pub(crate) fn is_of(&self, vertices: usize) -> bool {
         let lengths = [
             self.positions.len(),
             self.velocities.len(),

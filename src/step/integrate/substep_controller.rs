@@ -130,7 +130,7 @@ impl SubstepController {
         self.adapts > 0
     }
 
-    /// What the next step needs to know: level and substeps that went well.
+    /// The state for the next step: level and substeps that went well.
     pub(crate) fn between_steps(&self) -> [u32; 2] {
         [self.level, self.calm]
     }

@@ -26,11 +26,11 @@
 //! as much, as an impulse within the substep: δ. BDF2 would carry a jump of velocity on, by b times
 //! its size; so δ is added to v₋ too, as if the impulse had always been there: the past is shifted.
 //! Momentum stays what it was, and where contacts push steadily the method keeps its balance.
-//! Directions that bodies or pins prescribe have no past at all, and what friction takes at an
-//! impact is such a δ, while steady friction is a force: x̂ and v̂ are set to what a constant
-//! velocity would make of them. Newmark's second solve starts from v* = v + δ, that of central
-//! differences from the corrected w [Bridson 2003, §2.3]; what bodies hold in the first solve keeps
-//! in the second the velocity it has there.
+//! Directions that bodies or pins prescribe have no past at all, and the momentum that friction
+//! takes at an impact is such a δ, while steady friction is a force. There x̂ and v̂ are set to
+//! their values at constant velocity. Newmark's second solve starts from v* = v + δ, that of
+//! central differences from the corrected w [Bridson 2003, §2.3]; what bodies hold in the first
+//! solve keeps in the second the velocity it has there.
 
 use glam::{DMat3, DVec3};
 use weft_partition::HaloPlan;
@@ -146,8 +146,8 @@ impl TimeIntegrator {
         self.past.length = 0.0;
     }
 
-    /// Finds τ, x̂ and v̂ of a substep of length `h` (s) that begins with a local state. Those of
-    /// x̂ that are of the halo come with [`TimeIntegrator::share_ahead`].
+    /// Finds τ, x̂ and v̂ of a substep of length `h` (s) that begins with a local state. The halo's
+    /// part of x̂ comes with [`TimeIntegrator::share_ahead`].
     pub(crate) fn begin(&mut self, h: f64, StateView { x, v }: StateView<'_>) {
         let back;
         (self.tau, back) = self.differences(h);
@@ -264,7 +264,7 @@ impl TimeIntegrator {
         self.free.copy_from_slice(u);
     }
 
-    /// Takes over what contacts made of w.
+    /// Takes over the changes of w by contacts.
     pub(crate) fn pushed(&mut self, w: &[DVec3]) {
         if self.integrator.is_implicit() {
             for ((end, free), w) in self.ends.iter_mut().zip(&self.free).zip(w) {

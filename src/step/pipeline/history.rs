@@ -26,7 +26,7 @@ use super::sides::{crossings, volume};
 /// How near two features are that push in a substep, as a share of the distance to keep: what other
 /// pairs push at them meanwhile may bring them nearer.
 const REACH: f64 = 1.1;
-/// What directions are kept in.
+/// The unit in which directions are kept.
 const UNIT: f64 = i16::MAX as f64;
 /// The share of their distance below which two features touch, and have no direction.
 const TOUCH: f64 = 1e-9;
@@ -160,8 +160,8 @@ const KINDS: [Kind; 2] = [Kind::VertexFace, Kind::EdgeEdge];
 pub(crate) struct Near {
     /// How their features may move.
     pub(crate) constraints: Vec<Constraint>,
-    /// By how much each lacks its distance at the start of the substep, in m; negative if it does
-    /// not.
+    /// The length in m by which each lacks its distance at the start of the substep; negative if it
+    /// does not.
     pub(crate) lacks: Vec<f64>,
     /// How many of them are of vertices and faces; the others are of edges.
     pub(crate) faces: usize,
@@ -177,7 +177,7 @@ pub(crate) struct Counts {
     pub(crate) inverted: u64,
 }
 
-/// What pairs are looked at with.
+/// The data with which pairs are looked at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look<'a> {
     pub(crate) at: Context<'a>,
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_touches_has_the_direction_of_its_side() {
+    fn touching_features_have_the_direction_of_their_side() {
         let start = vertex(0.2, -0.1);
         let end = vertex(0.2, 0.0);
         let stand = pair(start).stand(Kind::VertexFace, &start, &end, Sides::Parity);

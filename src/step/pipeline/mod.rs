@@ -22,8 +22,8 @@
 //! | C | [`super::certify`], when the last substep moves |
 //!
 //! Other integrators than Newmark's end with the velocity that they move with. They stop and rub in
-//! B.2, and their second solve, if they have one, is followed by B.8, too. What pushes apart moves
-//! vertices and changes no velocity, whatever the integrator.
+//! B.2, and their second solve, if they have one, is followed by B.8, too. Elastic pushes move
+//! vertices and change no velocity, whatever the integrator.
 //!
 //! * \[SSIF09\] Selle, Su, Irving, Fedkiw: Robust high-resolution cloth using parallelism,
 //!   history-based collisions, and accurate friction.
@@ -55,14 +55,14 @@ use super::world::World;
 use crate::scene::Pipeline;
 use crate::team::Team;
 
-/// What the substeps of a part share.
+/// The data that the substeps of a part share.
 #[derive(Debug)]
 pub(crate) struct Many {
     /// The checked state in which the part begins.
     pub(crate) start: State,
     /// The state before that, where the integrator looks back.
     past: Past,
-    /// What contacts exerted before it in the step, on owned vertices, in N s.
+    /// The impulses of contacts before it in the step, on owned vertices, in N s.
     contact_impulses: Vec<DVec3>,
     /// The contacts with bodies, among the pairs that were found.
     pub(crate) bodies: Detection,
@@ -81,7 +81,7 @@ pub(super) struct Within<'a> {
 }
 
 impl Many {
-    /// What substeps share on a rank; `None` if its scene searches in all of them.
+    /// The data that substeps share on a rank; `None` if its scene searches in all of them.
     pub(crate) fn new(
         world: &World,
         domain: &Domain,
@@ -135,7 +135,7 @@ impl Simulation<'_> {
         let outcome = self.take_many(comm, &mut many, report, track);
         self.substep.choose_length(self.world);
         if outcome.is_err() {
-            // What was taken back has changed nothing.
+            // The substeps that were taken back have changed nothing.
             report.ledger.clear();
             many.take_back(&mut self.state, &mut self.integrator.past);
             self.contact_impulses.clone_from(&many.contact_impulses);

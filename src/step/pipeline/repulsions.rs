@@ -39,7 +39,7 @@ pub(crate) struct Repulsions {
     impulses: Impulses,
     sweeps: Sweeps,
     exchange: ConstraintExchange,
-    /// By how much the pairs lack their distance, in m.
+    /// The lengths in m by which the pairs lack their distance.
     lacks: Vec<f64>,
 }
 

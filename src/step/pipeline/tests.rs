@@ -35,7 +35,7 @@ fn sheets(step: f64, gap: f64, speed: f64, contact: &str, more: &str) -> String 
     )
 }
 
-/// What a run came to: its bits, the sums of hits, pairs and inverted pairs, and crossings.
+/// The result of a run: its bits, the sums of hits, pairs and inverted pairs, and crossings.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Came {
     bits: Vec<u64>,
@@ -248,7 +248,7 @@ fn every_pass_keeps_momentum() {
 
 /// Pairs that are left out unseen are those that would not push.
 #[test]
-fn what_is_pruned_would_not_push() {
+fn pruned_pairs_would_not_push() {
     let text = sheets(0.008, 0.010, 2.0, "substeps = 8", "");
     let shake = |v: usize, x: DVec3| {
         let random = |seed: u64| {
@@ -272,7 +272,7 @@ fn what_is_pruned_would_not_push() {
 /// Sheets that have gone through each other attract, if pairs know of it, and push each other on
 /// if they do not.
 #[test]
-fn what_is_on_the_wrong_side_comes_back() {
+fn features_on_the_wrong_side_come_back() {
     for (sides, returns) in [("parity", true), ("paper", true), ("none", false)] {
         let contact = format!("substeps = 2\nsides = \"{sides}\"");
         let text = sheets(0.004, 0.004, 0.1, &contact, "");

@@ -4,9 +4,9 @@
 //! contact's normal, inside the conjugate gradients [TB06 §3.2]. After a solve the impulses that
 //! constraints needed are compared with what bodies can do, and constraints are revised
 //! (`vertex_contact`) until nothing changes, or a few times ([`TURNS`]): bodies push and never pull
-//! [BW98, §5.3], and friction is within Coulomb's cone. What holds at the end of a step is where
-//! the next one begins. What no solve foresaw is clamped last: no vertex ends a step closer than it
-//! may.
+//! [BW98, §5.3], and friction is within Coulomb's cone. The next step begins with the contacts at
+//! the end of this one. Vertices that no solve foresaw are clamped last: none ends a step closer
+//! than it may.
 //!
 //! In: the vertex-body contacts of owned vertices, sorted. Everything here is local to a vertex, so
 //! it does not depend on who owns it; whether there is another turn is agreed on by all ranks.
@@ -32,11 +32,11 @@ const SLACK: f64 = 0.1;
 /// A contact that was left out is taken in if it closes by more than this share of its target
 /// within the step.
 const CLOSES: f64 = 1e-6;
-/// By how much a solve may be wrong about the impulse of a constraint, as a multiple of the
-/// vertex's share, by mass, of what it may leave.
+/// The error that a solve may have in the impulse of a constraint, as a multiple of the vertex's
+/// share, by mass, of the residual that it may leave.
 const ERROR: f64 = 10.0;
 
-/// What the contact of one owned vertex with bodies was at the end of the last step.
+/// The contact of one owned vertex with bodies at the end of the last step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VertexState {
     /// A constraint acted and the body pushed.
@@ -65,9 +65,9 @@ pub(crate) struct BodyResponse {
     wrong: Vec<[f64; 2]>,
     /// The rows of a system to which friction was added, as they were.
     rows: Vec<Row>,
-    /// What friction took of velocities at impacts, in m/s.
+    /// The changes of velocities by friction at impacts, in m/s.
     jolts: Vec<Jolt>,
-    /// What friction took of velocities, and what was put right last, in m/s.
+    /// The changes of velocities by friction, and those that were put right last, in m/s.
     pushes: Vec<Jolt>,
 }
 
@@ -81,7 +81,7 @@ struct Row {
     block: DMat3,
 }
 
-/// What a step's response needs to know beside the contacts.
+/// The facts that a step's response needs beside the contacts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepContext<'a> {
     /// Length of the step in s.
@@ -101,7 +101,7 @@ pub(crate) struct StepContext<'a> {
 }
 
 impl StepContext<'_> {
-    /// What a vertex may be constrained from.
+    /// The contacts from which a vertex may be constrained.
     fn touching<'a>(
         &'a self,
         contacts: &'a [&'a Contact],
@@ -118,12 +118,12 @@ impl StepContext<'_> {
     }
 }
 
-/// What a solve has found of the owned vertices.
+/// The solution of a solve at the owned vertices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SolvedTurn<'a> {
     /// The residual `A Δv − b` in kg m/s.
     pub(crate) residual: &'a [DVec3],
-    /// What the solve may leave in free directions, in √J.
+    /// The residual that the solve may leave in free directions, in √J.
     pub(crate) allowed: f64,
     /// The velocities at the start of the step, in m/s.
     pub(crate) velocities: &'a [DVec3],
@@ -198,8 +198,8 @@ impl BodyResponse {
         &self.constraints
     }
 
-    /// Adds friction to a system. That of an earlier turn is taken off first, unless the system is
-    /// another one.
+    /// Adds friction to a system. Friction of an earlier turn is taken off first, unless the system
+    /// is another one.
     pub(crate) fn exert(&mut self, system: &mut LinearSystem, is_new: bool) {
         if !is_new {
             for row in &self.rows {
@@ -321,7 +321,7 @@ impl BodyResponse {
                     change: rubbed,
                 });
             }
-            // What an impact takes is no force that goes on.
+            // The momentum that an impact takes is no force that goes on.
             let change = rubbed + c.friction_in_solve(&found);
             if change != DVec3::ZERO {
                 let change = change * c.impact_share(&found);
@@ -334,8 +334,8 @@ impl BodyResponse {
     }
 
     /// Goes on to the second solve of the step, which leads from velocities `from` to those at the
-    /// end, by `times` what it finds. What was held ends along normals with the velocities `to`
-    /// with which it moved (m/s).
+    /// end, by `times` what it finds. Held vertices end along normals with the velocities `to` with
+    /// which they moved (m/s).
     pub(crate) fn end(&mut self, from: &[DVec3], to: &[DVec3], times: f64, step: &StepContext<'_>) {
         self.rows.clear();
         let states = &self.states;
@@ -696,7 +696,7 @@ mod tests {
 
     /// A wall that would have to pull is let go, and the floor below stays.
     #[test]
-    fn of_two_bodies_the_one_that_pulls_lets_go() {
+    fn the_one_of_two_bodies_that_pulls_lets_go() {
         let mut response = BodyResponse::new(1);
         let friction = Friction::of_bodies(&[0.0]);
         let step = step(&friction);

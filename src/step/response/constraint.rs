@@ -12,7 +12,7 @@
 //! same way: Nesterov's acceleration, which contacts need half as many rounds with [MHNT15 §3].
 //! Where that took a constraint too far, so that it has to turn back, it begins anew [OC15 §3.2];
 //! here each constraint decides for itself, from what it lacks, so that no sum over ranks is
-//! needed. What pushes across the normal follows the normal's push and is not accelerated.
+//! needed. The push across the normal follows that along it and is not accelerated.
 //!
 //! * \[BFA02\] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction.
 //! * \[MHNT15\] Mazhar, Heyn, Negrut, Tasora: Using Nesterov's method to accelerate multibody
@@ -88,8 +88,8 @@ impl Constraint {
         }
     }
 
-    /// By how much its vertices, which have these velocities (m/s), may change them, in m/s each,
-    /// before it may lack anything; negative if it lacks something.
+    /// The change of velocity, in m/s each, that its vertices, which have these velocities (m/s),
+    /// may have before it may lack anything; negative if it lacks something.
     pub(crate) fn spare_at(&self, velocities: [DVec3; 4]) -> f64 {
         let movers = Movers {
             motions: &velocities.map(|velocity| VertexMotion {
@@ -228,7 +228,7 @@ impl Constraint {
         self.normal * most.min((wanted - rate) / along)
     }
 
-    /// What pushes across the normal next to a normal push of that size.
+    /// The push across the normal that goes with a normal push of that size.
     fn dragged(&self, push: &Push, sliding: DVec3, trace: f64, normal: f64) -> DVec3 {
         // The direction that gives way most bounds the step, so that friction never overshoots.
         let mut drag = push.tangential - sliding / trace;
@@ -260,8 +260,8 @@ impl Constraint {
         })
     }
 
-    /// By how much the vertices of the constraint at this rate may change their velocities, in m/s
-    /// each, before it may have less than its least rate.
+    /// The change of velocity, in m/s each, that the vertices of the constraint at this rate may
+    /// have before it may have less than its least rate.
     fn spare(&self, movers: Movers<'_>, slots: &[u32], rate: f64) -> f64 {
         let bound = |velocity: DVec3| velocity.abs().element_sum();
         let (mut weights, mut speeds) = (0.0, bound(self.body_velocity));
@@ -309,15 +309,15 @@ pub(crate) struct Movers<'a> {
     pub(crate) mobilities: &'a [DMat3],
 }
 
-/// What the impulses of a constraint have summed to, in kg m/s.
+/// The sum of the impulses of a constraint, in kg m/s.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Push {
     pub(crate) normal: f64,
     tangential: DVec3,
     /// Whether it counts in the loads of its vertices.
     pub(crate) counted: bool,
-    /// What the last round would have made of `normal` without momentum, and the round in which the
-    /// constraint began anew.
+    /// The value that `normal` would have after the last round without momentum, and the round in
+    /// which the constraint began anew.
     reached: f64,
     since: u32,
 }
@@ -337,23 +337,23 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// By which share of its way in this round a constraint goes further, if it began anew in that
-    /// one.
+    /// The share of its way in this round by which a constraint goes further, if it began anew in
+    /// that one.
     fn momentum(self, since: u32) -> f64 {
         let age = f64::from(self.number - since.max(self.since));
         age / (age + 3.0)
     }
 }
 
-/// What looking at a constraint came to.
+/// The result of looking at a constraint.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
-    /// What it adds to its impulse.
+    /// The addition to its impulse.
     pub(crate) impulse: DVec3,
     /// Whether it counts in the loads of its vertices now.
     pub(crate) counted: bool,
-    /// By how much its vertices may change their velocities, in m/s each, before it may lack
-    /// anything; none if it does not rest.
+    /// The change of velocity, in m/s each, that its vertices may have before it may lack anything;
+    /// none if it does not rest.
     pub(crate) spare: Option<f64>,
     /// The change of its rate in m/s that it asked for: what it lacked, or had too much of as far
     /// as letting go gives it away.

@@ -35,7 +35,7 @@ struct Change {
     load: f64,
 }
 
-/// What two ranks tell each other: vertices that take part, by their slots.
+/// The message between two ranks: vertices that take part, by their slots.
 #[derive(Debug)]
 struct Neighbour {
     rank: Rank,
@@ -43,7 +43,7 @@ struct Neighbour {
     receive: Vec<u32>,
 }
 
-/// What has been found of that, by slots: each once.
+/// The findings so far, by slots: each once.
 #[derive(Clone, Debug, Default)]
 struct Shared {
     send: Vec<u32>,
@@ -64,8 +64,8 @@ pub(crate) struct ExchangePlan {
 }
 
 impl ExchangePlan {
-    /// Plans the exchange of contacts that have no constraints yet, but may get some: `resting`
-    /// are their vertices, and how many. Those that several ranks share take part from now on.
+    /// Plans the exchange of contacts that have no constraints yet, but may get some: `resting` are
+    /// their vertices, and how many. Contacts that several ranks share take part from now on.
     pub(crate) fn of_resting(
         impulses: &mut Impulses,
         resting: impl Iterator<Item = ([u32; 4], usize)>,

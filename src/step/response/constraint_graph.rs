@@ -10,13 +10,13 @@ use super::constraint::Constraint;
 #[derive(Debug, Default)]
 pub(crate) struct ConstraintGraph {
     pub(crate) constraints: Vec<Constraint>,
-    /// For each constraint, the slots of its vertices.
+    /// The slots of each constraint's vertices.
     pub(crate) slots: Vec<[u32; 4]>,
     /// The constraints of each vertex, vertex by vertex.
     pub(crate) incident: Vec<u32>,
     /// The place at which the constraints of each vertex start; one more than there are vertices.
     starts: Vec<u32>,
-    /// For each constraint, its places among those of each of its vertices.
+    /// The places of each constraint among those of each of its vertices.
     pub(crate) places: Vec<[u32; 4]>,
 }
 
@@ -36,7 +36,7 @@ impl ConstraintGraph {
         self.starts[slots.start] as usize..self.starts[slots.end] as usize
     }
 
-    /// Lists the constraints of each of so many vertices.
+    /// Lists the constraints of each of this number of vertices.
     pub(crate) fn list_incident(&mut self, vertices: usize) {
         let mut starts = std::mem::take(&mut self.starts);
         let mut incident = std::mem::take(&mut self.incident);

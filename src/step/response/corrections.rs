@@ -54,7 +54,7 @@ pub(crate) struct Corrections {
     exerted: Vec<DVec3>,
 }
 
-/// What corrections read.
+/// The data that corrections read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Correcting<'a> {
     pub(crate) at: Context<'a>,
@@ -256,7 +256,7 @@ impl Corrections {
         &self.exerted
     }
 
-    /// Adds up what the first so many constraints, those of contacts, exerted in a pass.
+    /// Adds up the impulses of the first `contacts` constraints, those of contacts, in a pass.
     fn note_exerted(&mut self, owned: &Range<usize>, contacts: usize) {
         let constraints = self.impulses.constraints();
         for (number, push) in self.impulses.pushes().take(contacts) {
@@ -380,7 +380,8 @@ impl Corrections {
             .begin(comm, &self.impulses.swept(), &kinds, owners, pushes)
     }
 
-    /// Makes sweeps until all constraints of all ranks have settled, or so many. Collective.
+    /// Makes sweeps until all constraints of all ranks have settled, or the most that are allowed.
+    /// Collective.
     fn sweep(
         &mut self,
         comm: &mut dyn Comm,
@@ -479,13 +480,12 @@ impl Corrections {
     }
 }
 
-/// Enters velocity and mobility of the owned vertices that take part, those of them that are not
-/// among the first so many.
+/// Enters velocity and mobility of the owned vertices that take part, but not of the `first` ones.
 ///
-/// What a body holds can be moved too: the constraints of its contacts keep it out. It may have to
-/// leave the body, for a layer that comes between them or for cloth that is pushed together and has
-/// to rise; were it held, constraints would ask of others what those cannot give. What friction
-/// holds resists along the body.
+/// Vertices that a body holds can be moved too: the constraints of their contacts keep them out.
+/// They may have to leave the body, for a layer that comes between them or for cloth that is pushed
+/// together and has to rise; were they held, constraints would ask of others what those cannot
+/// give. Vertices that friction holds resist along the body.
 pub(crate) fn enter(
     impulses: &mut Impulses,
     at: Context<'_>,

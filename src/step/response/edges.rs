@@ -109,7 +109,7 @@ impl Edges {
             let after = before + (v[b] - v[a]) * dt;
             let (before, after) = (before.length(), after.length());
             let change = (after - before).abs() / before;
-            // What is no number has changed too much.
+            // A change that is no number is too large.
             let within = change <= limit;
             let key = if change.is_nan() {
                 f64::NEG_INFINITY

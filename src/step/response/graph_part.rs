@@ -101,7 +101,7 @@ impl GraphPart {
 
     /// Looks at all constraints that are active, adds up what they do to the vertices of the part
     /// that the rank owns, and thresholds those of constraints that rest. `look` looks at a
-    /// constraint. What is kept is that of the vertices of the part.
+    /// constraint. The kept values are those of the vertices of the part.
     pub(crate) fn look(
         &mut self,
         graph: &ConstraintGraph,

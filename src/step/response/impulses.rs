@@ -57,7 +57,7 @@ pub(crate) struct Impulses {
     /// Where a vertex of any number is in `vertices`.
     slot_of: Vec<u32>,
     team: Team,
-    /// What threads work on, and which vertices that is.
+    /// The parts that threads work on, and the vertices of each.
     parts: Vec<GraphPart>,
     shares: Vec<Range<usize>>,
     /// Where the constraints of these are listed.
@@ -130,9 +130,9 @@ impl Impulses {
     }
 
     /// Gives constraints to contacts of layers: to these numbers, ascending, and among them all
-    /// that had some. Their constraints are the first ones. What constraints have pushed and how
-    /// vertices move is kept; all are looked at in the next round. Vertices that did not take part
-    /// are to be [placed](Self::place).
+    /// that had some. Their constraints are the first ones. The pushes of constraints and the
+    /// motion of vertices are kept; all are looked at in the next round. Vertices that did not take
+    /// part are to be [placed](Self::place).
     pub(crate) fn admit(&mut self, layers: impl IntoIterator<Item = (u32, Constraint)>) {
         let (had, graph) = (std::mem::take(&mut self.layers), &mut self.graph);
         let others = graph.constraints.split_off(had.len());
@@ -147,7 +147,7 @@ impl Impulses {
         let new = self.layers.len();
         self.graph.constraints.extend(others);
         self.graph.slots.extend(other_slots);
-        // Of each constraint that has pushed, where it was and where it is.
+        // The places of each constraint that has pushed, before and now.
         let mut at = 0;
         let mut kept = Vec::new();
         let before = had.len() + self.graph.constraints.len() - new;
@@ -213,7 +213,7 @@ impl Impulses {
         self.farthest = paths.fold(self.farthest, f64::max);
     }
 
-    /// What constraints have pushed, with their numbers.
+    /// The pushes of constraints, with their numbers.
     pub(crate) fn pushes(&self) -> impl Iterator<Item = (u32, Push)> + '_ {
         (0..self.graph.constraints.len()).filter_map(|constraint| {
             let push = self.parts.iter().find_map(|part| part.push(constraint));
@@ -293,7 +293,7 @@ impl Impulses {
         &self.graph.constraints
     }
 
-    /// For each constraint, where its vertices are among those that take part.
+    /// The places of each constraint's vertices among those that take part.
     pub(crate) fn slots(&self) -> impl Iterator<Item = &[u32]> {
         (0..self.graph.constraints.len()).map(|constraint| self.graph.slots(constraint))
     }
@@ -465,7 +465,7 @@ impl Impulses {
         self.farthest = gone.fold(self.farthest, f64::max);
     }
 
-    /// Which constraints pushed.
+    /// Flags of the constraints that pushed.
     pub(crate) fn pushing(&self) -> impl Iterator<Item = bool> + '_ {
         (0..self.graph.constraints.len()).map(|constraint| {
             let push = self.parts.iter().find_map(|part| part.push(constraint));

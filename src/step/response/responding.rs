@@ -219,7 +219,7 @@ impl Response {
     }
 }
 
-/// What a solve has found, of owned vertices.
+/// The solution of a solve at owned vertices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Solved<'a> {
     pub(crate) assembly: &'a Assembly,
@@ -257,7 +257,7 @@ fn note(pushed: &Pushed, report: &mut StepReport) {
     report.rounds_time += pushed.rounds_time;
 }
 
-/// What the response to bodies needs to know, where forces act for `tau` (s).
+/// The facts that the response to bodies needs, where forces act for `tau` (s).
 pub(crate) fn step_context(at: Context<'_>, tau: f64) -> StepContext<'_> {
     StepContext {
         dt: at.substep.dt,

@@ -15,16 +15,16 @@ use crate::team::Team;
 /// Contacts with less than this share of the least distance to spare, within a substep, get
 /// constraints at first.
 const FIRST: f64 = 0.02;
-/// By how much more than what a vertex has gone contacts that get constraints may have to spare.
+/// The multiple of the way of a vertex below which the spare of a contact leads to a constraint.
 const AHEAD: f64 = 4.0;
 /// The share of what the others have to spare that vertices may go: it has been rounded.
 const NEARLY: f64 = 0.999;
 
-/// What contacts have to spare.
+/// The spare changes of velocity of contacts.
 #[derive(Debug, Default)]
 pub(crate) struct Resting {
-    /// By how much the vertices of each contact may change their velocities before it may push, in
-    /// m/s each, rounded down; in the order in which contacts were found.
+    /// The change of velocity, in m/s each, that the vertices of each contact may have before it
+    /// may push, rounded down; in the order in which contacts were found.
     spares: Vec<f32>,
     /// The contacts with less to spare have constraints, in m/s.
     reach: f64,
@@ -61,7 +61,7 @@ impl Resting {
     /// The numbers of the contacts that are to have constraints, of those that were found there.
     pub(crate) fn numbers(&self, found: impl Iterator<Item = usize>) -> impl Iterator<Item = u32> {
         let rests = move |&(_, at): &(u32, usize)| f64::from(self.spares[at]) >= self.reach;
-        // What is no number gets a constraint.
+        // A spare that is no number gets a constraint.
         let others = (0..).zip(found).filter(move |contact| !rests(contact));
         others.map(|(number, _)| number)
     }

@@ -1,12 +1,12 @@
 //! The limit of strain: constraints for the impulses that keep triangles from being stretched
 //! beyond what cloth bears.
 //!
-//! An implicit step linearises elasticity where it begins. What happens within the step, such as a
-//! border that hits the floor at some metres per second while its neighbours fly on, stretches
-//! triangles in ways the linear system knew nothing of. As in [Bridson 2003 §1.3], velocities are
-//! corrected before they move anything, by impulses that keep momentum, where the strain they
-//! predict is too high. Here the strain is the largest principal one of a triangle rather than that
-//! of an edge: an edge says nothing of shear.
+//! An implicit step linearises elasticity where it begins. Events within the step stretch triangles
+//! in ways that the linear system did not know, such as a border that hits the floor at some metres
+//! per second while its neighbours fly on. As in [Bridson 2003 §1.3], velocities are corrected
+//! before they move anything, by impulses that keep momentum, where the strain they predict is too
+//! high. Here the strain is the largest principal one of a triangle rather than that of an edge: an
+//! edge says nothing of shear.
 //!
 //! With predicted positions `y = x + h v`, `F = Σ yᵢ ∇Nᵢᵀ`, its largest stretches `s` with material
 //! direction `w` and direction in space `u = F w / s`, the constraint is `Σ (∇Nᵢ·w) h δvᵢ·u ≤ 1 +

@@ -35,20 +35,19 @@ use crate::step::world::Friction;
 
 /// Normals closer than this (cosine) are one surface: neighbouring facets of a smooth body.
 const SAME_SURFACE: f64 = 0.9;
-/// By which share a vertex that friction holds gives way along the body. As freely as others, and
-/// layers creep on slopes and never come to rest; not at all, and a sheet that walls push together
-/// on a floor is torn, for it cannot rise where it has to be drawn in.
+/// The share by which a vertex that friction holds gives way along the body. As freely as others,
+/// and layers creep on slopes and never come to rest; not at all, and a sheet that walls push
+/// together on a floor is torn, for it cannot rise where it has to be drawn in.
 const STICKING_YIELDS: f64 = 0.2;
 /// The most often that a vertex exchanges its normals within a step: then it keeps them, so that
 /// turns end.
 const MOST_CHANGES: u8 = 3;
-/// By which share friction may exceed Coulomb's cone, beside what the solve left open.
+/// The share by which friction may exceed Coulomb's cone, beside the residual of the solve.
 const BEYOND_CONE: f64 = 1e-6;
-/// By which share of its limit friction may be another than Coulomb's law wants at the end of
-/// turns.
+/// The share of its limit by which friction may differ from Coulomb's law at the end of turns.
 const WRONG: f64 = 0.1;
-/// What may come a step late without harm, as a share of the momentum that a vertex has past the
-/// bodies.
+/// The impulse that may come a step late without harm, as a share of the momentum that a vertex has
+/// past the bodies.
 const LATE_SHARE: f64 = 0.1;
 /// The work that bodies may do on a vertex and cannot do, as a share of twice the energy that it
 /// has past them.
@@ -96,7 +95,7 @@ pub(crate) struct BodyConstraint {
     /// The impulse for each m/s of the change, along the bodies, that friction takes off beside
     /// that, in kg.
     pub(crate) drag: f64,
-    /// The normals, of which so many are used.
+    /// The normals; not all of them need be there.
     normals: [Option<Normal>; 3],
     /// Projection onto the directions along the bodies.
     tangents: DMat3,
@@ -112,7 +111,7 @@ pub(crate) struct BodyConstraint {
     changes: [u8; 2],
 }
 
-/// What a vertex is given to be constrained from.
+/// The contacts from which a vertex is to be constrained.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Touching<'a> {
     /// The contacts that act.
@@ -132,11 +131,11 @@ pub(super) struct Touching<'a> {
 pub(super) struct Closing<'a> {
     /// The contacts, the most lacking first.
     pub(super) contacts: Vec<&'a Contact>,
-    /// By how much the first closes too fast, in m/s; nothing if there is none.
+    /// The speed in m/s by which the first closes too fast; nothing if there is none.
     pub(super) lack: f64,
 }
 
-/// What a solve has found of a vertex.
+/// The solution of a solve at a vertex.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     /// The residual `A Δv − b` in kg m/s.
@@ -150,7 +149,7 @@ pub(super) struct Found {
     pub(super) error: f64,
 }
 
-/// What bodies do to a vertex by the residual of a solve.
+/// The impulse of bodies on a vertex by the residual of a solve.
 #[derive(Clone, Copy, Debug)]
 struct Reaction {
     /// The push along each normal in kg m/s.
@@ -168,7 +167,7 @@ impl Reaction {
     }
 }
 
-/// What a constraint is to be in another solve.
+/// The form of a constraint in another solve.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Revised {
     /// Nothing is left if all bodies would have to pull.
@@ -457,7 +456,7 @@ impl BodyConstraint {
         if !state.held {
             return None;
         }
-        // What arrives has lost its speed of approach at the end.
+        // A vertex that arrives has lost its speed of approach at the end.
         let arrives = self.mode == Mode::Arrives;
         let lacks = if arrives { self.body_velocity } else { to } - from;
         let mut end = Self {
@@ -611,9 +610,9 @@ impl BodyConstraint {
         }
     }
 
-    /// What the vertex's contact is at the end of the step, of which forces act for `tau` (s).
-    /// Friction at a first contact acts here; if another solve finds how the vertex `ends`, it
-    /// moves the vertex for the time that the contact lasts.
+    /// The vertex's contact at the end of a step in which forces act for `tau` (s). Friction at a
+    /// first contact acts here; if another solve finds how the vertex `ends`, it moves the vertex
+    /// for the time that the contact lasts.
     pub(super) fn settle(
         &self,
         found: &Found,

@@ -69,7 +69,7 @@ impl WakeUpThreshold {
     }
 }
 
-/// What a round adds to the velocity of a vertex, and its load afterwards.
+/// The change of a vertex's velocity in a round, and its load afterwards.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sum {
     pub(crate) change: DVec3,
@@ -194,7 +194,7 @@ impl Bookkeeping {
     }
 }
 
-/// Fills a vector anew with so many values.
+/// Fills a vector anew with this number of values.
 pub(crate) fn refill<T: Clone>(values: &mut Vec<T>, count: usize, value: T) {
     values.clear();
     values.resize(count, value);

@@ -280,5 +280,5 @@ fn runs(rows: Range<usize>, patches: &[usize]) -> Vec<Range<usize>> {
     runs
 }
 
-/// The most rows of a run: some 600 bytes each, and as many of what they are made of.
+/// The most rows of a run: some 600 bytes each, and as many of the data they are computed from.
 const MOST_ROWS: usize = 512;

@@ -22,7 +22,7 @@ pub(crate) struct Bending {
 }
 
 impl Bending {
-    /// Adds up what the elements of a run make of its entries.
+    /// Adds up the contributions of the elements of a run to its entries.
     pub(crate) fn new(
         model: &ClothModel,
         pattern: &Pattern,

@@ -1,9 +1,9 @@
 //! The elements that touch a run of rows, and what they add to these rows of the system.
 //!
 //! Kinds of elements come one after the other, and within a kind elements are in the order of their
-//! global numbers. That is the order of additions in every entry, whoever owns the rows. Triangles,
-//! hinges and plates make the rows (`triangles`); folds, shells, springs and the air are added to
-//! them, as any [`Element`] is.
+//! global numbers. That is the order of additions in every entry, whichever rank owns the rows.
+//! Triangles, hinges and plates make the rows (`triangles`); folds, shells, springs and the air are
+//! added to them, as any [`Element`] is.
 
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ struct Placed<const N: usize> {
     slots: [Option<[BlockSlot; N]>; N],
 }
 
-/// What the elements of all runs read.
+/// The data that the elements of all runs read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Assembling<'a> {
     pub(crate) model: &'a ClothModel,

@@ -1,4 +1,4 @@
-//! Which elements touch which of a rank's runs of rows.
+//! The elements that touch each of a rank's runs of rows.
 //!
 //! They are found in one pass over all elements, however many runs there are.
 

@@ -1,4 +1,4 @@
-//! What a system is made with beside elements, and what can go wrong with these.
+//! The inputs of a system beside its elements, and the faults that these can have.
 
 use glam::DVec3;
 

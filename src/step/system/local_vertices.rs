@@ -1,8 +1,8 @@
 //! The vertices that a run of rows reads: those of its rows, in their order, and those that its
 //! rows are coupled with.
 //!
-//! What elements read of them is copied to where it stays in the cache, four numbers each. There
-//! they are counted anew.
+//! The numbers that elements read of them are copied to a place that stays in the cache, four
+//! numbers each. There they are counted anew.
 
 use std::ops::Range;
 

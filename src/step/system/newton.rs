@@ -17,7 +17,7 @@
 //! * **Stop**: the residual is at most `solver.newton_tolerance` times the larger one of the
 //!   substep's first right-hand side and of gravity alone, which cloth at rest holds against, or
 //!   negligible. It fails when no share serves, or when `solver.newton` systems were solved; unless
-//!   what is left is what rounding makes of forces that hold against gravity ([`ROUNDED`]).
+//!   the rest is the rounding of forces that hold against gravity ([`ROUNDED`]).
 //!
 //! The matrix leaves out how forces turn with their triangles and compression, so that it stays
 //! positive definite. Convergence is linear then, the faster the smaller strains are.
@@ -41,7 +41,7 @@ const LEAST_SHARE: f64 = 1.0 / 128.0;
 /// How far, as a share of the power at its beginning, a step may go beyond where the energy is
 /// least.
 const OVERSHOT: f64 = 0.5;
-/// By how much, times its share, a step must make the residual smaller.
+/// The factor, times its share, by which a step must make the residual smaller.
 const WORTHWHILE: f64 = 1e-4;
 /// A residual that is this small a share of gravity's is made of rounding.
 const ROUNDED: f64 = 1e-9;
@@ -95,7 +95,7 @@ impl Newton<'_> {
             let why = if report.systems - before >= settings.newton {
                 GaveUp::Limit
             } else if residual.is_finite() {
-                // What is left is not negligible, though a solve, which measures it with the matrix
+                // The rest is not negligible, though a solve, which measures it with the matrix
                 // instead of masses, may find it so.
                 let tolerance = Tolerance {
                     absolute: 0.0,

@@ -13,7 +13,7 @@ pub(crate) struct Scratch {
     pub(crate) ahead: Vec<[f64; 4]>,
     /// The right-hand side, with a fourth number that stays zero. Only that of the rows is of use.
     pub(crate) rhs: Vec<[f64; 4]>,
-    /// For each row the mass with drag on it, and the factor of the sums of bending.
+    /// The mass with drag on it, and the factor of the sums of bending, for each row.
     pub(crate) rows: Vec<[f64; 2]>,
     /// How the corners of triangles are coupled.
     pub(crate) coupled: Vec<Coupled>,

@@ -149,9 +149,9 @@ impl Solver {
 /// The residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram, or
 /// a share of what gravity does, where that is little, as in short substeps and to small cloth.
 pub(crate) fn negligible(world: &World, tau: f64) -> f64 {
-    /// In √J.
+    /// The most, in √J.
     const MOST: f64 = 1e-12;
-    /// As a share of gravity's.
+    /// The share of gravity's residual.
     const SHARE: f64 = 1e-7;
     match residual_of_gravity(world, tau) {
         0.0 => MOST,

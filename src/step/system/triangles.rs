@@ -326,17 +326,17 @@ impl Assembling<'_, '_> {
     }
 }
 
-/// Takes so many elements off the front of a slice.
+/// Takes this number of elements off the front of a slice.
 #[inline(always)]
 fn take<'a, T>(rest: &mut &'a [T], count: usize) -> &'a [T] {
     rest.split_off(..count)
-        .expect("the rows have so many columns")
+        .expect("the rows have this many columns")
 }
 
 #[inline(always)]
 fn take_mut<'a, T>(rest: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     rest.split_off_mut(..count)
-        .expect("the rows have so many columns")
+        .expect("the rows have this many columns")
 }
 
 /// The numbers in a line of the cache.

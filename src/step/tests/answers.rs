@@ -126,8 +126,8 @@ fn a_system_is_what_its_elements_say_one_by_one() {
     }
 }
 
-/// What the system says of the next step is what that does, of every integrator, also amid a motion
-/// that has a past.
+/// The system that is reported for the next step is the one that the step then solves, for every
+/// integrator, also amid a motion that has a past.
 #[test]
 fn the_free_system_is_the_one_that_the_next_step_solves() {
     let mut seen = Vec::new();
@@ -153,7 +153,7 @@ fn the_free_system_is_the_one_that_the_next_step_solves() {
         let matrix = system.matrix.clone();
         let pinned = world.pinned();
         seen.push(rhs.clone());
-        // Of the solves of a step the first, or the only one.
+        // The first, or the only, solve of a step.
         s.advance(&mut comm).unwrap();
         let change: Vec<DVec3> = match integrator {
             // The first half's; moved by w = v + Δv.
@@ -206,8 +206,8 @@ fn free_fall_is_exact() {
     }
 }
 
-/// A crumpled, spinning sheet on its own for 0.75 s in steps of so many ms: how much of its linear
-/// and angular momentum is lost, as shares. Its energy must never grow.
+/// A crumpled, spinning sheet on its own for 0.75 s in steps of this length in ms: how much of its
+/// linear and angular momentum is lost, as shares. Its energy must never grow.
 fn losses_of_a_closed_system(step_ms: f64) -> (f64, f64) {
     let text = sheet(
         13,
@@ -371,7 +371,7 @@ fn pins_hold_to_the_bit() {
 }
 
 #[test]
-fn nothing_enters_a_body_and_cloth_does_not_stretch_much() {
+fn no_vertex_enters_a_body_and_cloth_does_not_stretch_much() {
     let world = world(&drape());
     let s = run(&world, 120, |s| {
         let deepest = s

@@ -1,5 +1,5 @@
-//! What corrections put right, on whole scenes: cloth that falls on cloth on a floor, that bodies
-//! push together, that is thrown on its pins.
+//! Tests of corrections on whole scenes: cloth that falls on cloth on a floor, that bodies push
+//! together, that is thrown on its pins.
 
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
@@ -59,7 +59,7 @@ fn a_layer_that_falls_on_one_on_the_floor_lies_down_on_it() {
             "#
         );
         let (speed, strain, crossing) = worst(&text, 50);
-        // What it falls with, and a step of gravity.
+        // The bound is the speed of the fall, and a step of gravity.
         let fall = f64::sqrt(2.0 * 9.81 * height);
         assert!(speed < 1.05 * fall, "{speed} of {fall}");
         assert!(strain < 0.065 && crossing == 0, "{strain} {crossing}");
@@ -154,7 +154,7 @@ fn a_sheet_that_is_thrown_on_its_pins_keeps_its_strain_limit() {
 
 /// Edges turn, and get longer by that too.
 #[test]
-fn its_edges_change_in_a_step_by_no_more_than_they_may() {
+fn edges_of_a_thrown_sheet_change_by_no_more_than_they_may() {
     for limit in [0.05, 0.01] {
         let text = thrown(&format!("[contact]\n strain_change = {limit}"));
         let world = World::build(&Scene::parse(&text, None, &[]).unwrap()).unwrap();

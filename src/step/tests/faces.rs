@@ -134,7 +134,8 @@ fn keeps_its_distance(surface: &str, cases: impl Iterator<Item = (usize, u32, u3
     }
 }
 
-/// All kinds at 2 and 5 ms, and one of them at 1 ms: so many steps each that it has landed.
+/// All kinds at 2 and 5 ms, and one of them at 1 ms, each with the number of steps until it has
+/// landed.
 fn all_kinds() -> impl Iterator<Item = (usize, u32, u32)> {
     let each = (0..KINDS.len()).flat_map(|kind| [(kind, 2, 250), (kind, 5, 120)]);
     each.chain([(0, 1, 400)])
@@ -166,8 +167,8 @@ fn faces_on_bodies_are_the_same_on_all_ranks() {
     }
 }
 
-/// The positions and velocities of a world after 30 steps on so many ranks, of each rank that
-/// differs.
+/// The positions and velocities of a world after 30 steps on this number of ranks, of each rank
+/// that differs.
 pub(super) fn ranks_bits(world: &World, ranks: usize) -> Vec<(Vec<u64>, Vec<u64>)> {
     let ends = launch(ranks, |comm| {
         let mut s = Simulation::new(world, comm, &ScopeOptions::default()).unwrap();

@@ -5,7 +5,7 @@ use weft_runtime::trace::Mark;
 use super::*;
 use crate::step::{COUNTERS, StepReport};
 
-/// On several ranks the next step's system is there when a step ends; whoever changes the state
+/// A step leaves, on several ranks, the next step's system behind. A caller that changes the state
 /// then, or looks at another system, gets what one rank gets, which assembles it later.
 #[test]
 fn a_system_that_was_assembled_ahead_is_given_up_with_its_state() {
@@ -146,7 +146,7 @@ fn a_triangle_that_has_collapsed_is_named_alike_on_all_ranks() {
         panic!("{alone}")
     };
     assert!(at.cloth == "cloth0", "{at}");
-    // Who is told by another first has no more to say.
+    // A rank that heard of the error from another has no more to say.
     let errors = launch(3, fail).unwrap();
     let named: Vec<_> = errors.iter().filter(|error| !error.is_echo()).collect();
     assert!(!named.is_empty());

@@ -56,7 +56,7 @@ fn total(all: &[Ledger], entry: impl Fn(&Ledger) -> Entry) -> Entry {
 }
 
 #[test]
-fn of_cloth_that_falls_gravity_explains_all() {
+fn gravity_explains_all_momentum_and_energy_of_falling_cloth() {
     let world = world(&sheet(8, "velocity = [1, 0, 0]", ""));
     let all = ledgers(&world, 10, &mut Solo::new());
     let rest = total(&all, Ledger::rest);

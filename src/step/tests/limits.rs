@@ -178,7 +178,7 @@ fn cloth_that_is_slowly_pulled_too_far_cuts_no_steps() {
 
 /// Two sheets, of which one bears less than it is stretched by, and the other far more.
 #[test]
-fn what_is_beyond_a_limit_is_so_by_that_of_its_own_cloth() {
+fn strain_is_beyond_the_limit_of_its_own_cloth() {
     let one = |name: &str, limit: f64, at: f64| {
         format!(
             "[[cloth]]\nname = \"{name}\"\ncenter = [0, 0, {at}]\ngrid = {{ size = \"1 m\", vertices = 6 }}\n\

@@ -140,8 +140,8 @@ fn take(s: &mut Simulation<'_>, steps: u32, comm: &mut dyn Comm) -> Seen {
     seen
 }
 
-/// A way to integrate: what it adds to [`drape`], and so many steps until there is contact of every
-/// kind.
+/// A way to integrate: what it adds to [`drape`], and the number of steps until there is contact of
+/// every kind.
 struct Way {
     name: &'static str,
     time: &'static str,

@@ -1,4 +1,5 @@
-//! What ranks tell each other of their tests: heard where it is due, and refused where it is not.
+//! Tests of the ranks' messages about their tests: heard where they are due, and refused where they
+//! are not.
 
 use weft_balance::cost::{Against, CostReport, PartCost, RankWork, TestCost};
 use weft_runtime::comm::{CommError, Rank};
@@ -97,7 +98,7 @@ fn an_assignment_is_made_and_its_boundaries_follow() {
 }
 
 #[test]
-fn what_is_not_due_is_refused() {
+fn news_that_are_not_due_are_refused() {
     let mut hearer = Hearer::new();
     let what = refused_of(1, hearer.hear([&cost_report(0), &work_news(7)]));
     assert!(what.contains("other news"), "{what}");
@@ -117,7 +118,7 @@ fn what_is_not_due_is_refused() {
         1,
         hearer.hear_bytes([wire::encode(&work_news(7)).unwrap(), vec![0, 1, 2]]),
     );
-    // Who plans nothing expects nothing.
+    // A rank that plans nothing expects nothing.
     let reported = [Vec::new(), vec![1]];
     let geometry = hearer.world.geometry();
     refused_of(1, hearer.balancer.hear(None, &reported, &geometry));

@@ -47,7 +47,7 @@ fn apart(a: &Simulation<'_>, b: &Simulation<'_>, by: DVec3) -> f64 {
 /// The equivalence principle, to which implicit Euler keeps exactly: pins that fall with
 /// acceleration a take a sheet along as if gravity were g − a.
 #[test]
-fn what_accelerating_pins_carry_feels_it_as_gravity() {
+fn cloth_on_accelerating_pins_feels_the_acceleration_as_gravity() {
     let (h, a) = (0.004, DVec3::new(3.0, -2.0, 4.0));
     let fallen = |n: f64| a * (h * h * n * (n + 1.0) / 2.0);
     let keyframes: Vec<String> = (0..=60_u8)
@@ -282,7 +282,7 @@ fn pins_that_differ_must_not_hold_the_same_vertex() {
 
 /// Vertices that follow a body keep their place on it, wherever the body was at first.
 #[test]
-fn what_follows_a_body_goes_where_the_body_takes_it() {
+fn pins_that_follow_a_body_go_where_the_body_takes_them() {
     let keyframes = "{ time = 0, translation = [0, 0, 0.2], rotation = [0, \"30 deg\", 0] }, \
                      { time = \"0.2 s\", translation = [0.3, 0.1, 0.3], rotation = [\"40 deg\", \"20 deg\", \"60 deg\"] }";
     let body = format!(

@@ -175,7 +175,7 @@ fn unlike_cloths_are_the_same_on_all_ranks() {
 
 /// Keys that say of each what holds for all change no bit.
 #[test]
-fn what_is_alike_is_the_same_to_the_bit() {
+fn cloths_that_are_alike_move_alike_to_the_bit() {
     let alike = |of_cloth: &str, of_body: &str| {
         let cloth = format!("thickness = \"4 mm\"\n{of_cloth}");
         let text = drape()

@@ -1,4 +1,4 @@
-//! Why a scene cannot be simulated.
+//! The reason why a scene cannot be simulated.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::collide::bodies::SampleError;
 use crate::mesh::MeshError;
 use crate::physics::PhysicsError;
 
-/// Why a scene cannot be simulated.
+/// The reason why a scene cannot be simulated.
 #[derive(Debug, Error)]
 pub enum WorldError {
     /// A mesh is bad.
@@ -140,7 +140,7 @@ pub enum WorldError {
         of: String,
         /// The key that says it.
         key: &'static str,
-        /// In m.
+        /// The thickness in m.
         thickness: f64,
         /// The largest coordinate in m.
         farthest: f64,

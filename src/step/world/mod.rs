@@ -369,7 +369,7 @@ impl World {
         &self.distances
     }
 
-    /// Which vertices are held, in some directions or in all.
+    /// Flags of the vertices that are held, in some directions or in all.
     #[must_use]
     pub fn pinned(&self) -> &[bool] {
         &self.pinned
@@ -413,7 +413,7 @@ impl World {
 
     /// The crossings of cloth and cloth at the start that the scene asks to keep.
     #[must_use]
-    pub fn start_crossings(&self) -> &[Crossing] {
+    pub(crate) fn start_crossings(&self) -> &[Crossing] {
         &self.start_crossings
     }
 
@@ -428,12 +428,12 @@ impl World {
         format!("edge {} and face {}", name(&edge), name(&face))
     }
 
-    /// What of the cloth may pass through cloth at the start.
+    /// The parts of the cloth that may pass through cloth at the start.
     pub(crate) fn kept_at_start(&self) -> &Kept {
         &self.kept_at_start
     }
 
-    /// What collisions are tested with.
+    /// The data with which collisions are tested.
     #[must_use]
     pub fn geometry(&self) -> Geometry<'_> {
         let contact = &self.scene.contact;
@@ -444,6 +444,7 @@ impl World {
             thickness: self.distances.least_of_cloth(),
             distances: &self.distances,
             self_collision: contact.self_collision,
+            all_pairs: contact.pushes_all_pairs(),
         }
     }
 
@@ -480,9 +481,9 @@ impl World {
             .collect()
     }
 
-    /// What audits see of each body at a time in s, with its name.
+    /// The surfaces of the bodies for audits at a time in s, with their names.
     #[must_use]
-    pub fn audited_bodies(&self, time: f64) -> Vec<(&str, Audited<'_>)> {
+    pub(crate) fn audited_bodies(&self, time: f64) -> Vec<(&str, Audited<'_>)> {
         let audited = self
             .bodies
             .iter()
@@ -503,7 +504,7 @@ impl World {
     /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this
     /// time, for positions of the cloth's vertices in m, in the numbering of the patch tree.
     #[must_use]
-    pub fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
+    pub(crate) fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
         let cloth = Skin::new(x, self.model.triangles());
         let bodies = self.audited_bodies(time).into_iter();
         let pairs = bodies.map(|(_, body)| match body.meet(&cloth) {

@@ -1,4 +1,4 @@
-//! Which triangles touch which patch.
+//! The triangles that touch each patch.
 
 /// The numbers of the triangles with a corner in each patch.
 #[derive(Debug)]

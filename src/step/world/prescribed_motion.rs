@@ -4,8 +4,8 @@
 //! plane; rails and planes turn with the pin. In the directions that it holds, a vertex ends each
 //! substep where the pin has taken the place at which it started. Its velocity is the way there
 //! over the length of the substep. So nothing adds up, and neither cut steps nor runs that go on
-//! from a checkpoint need to know of earlier substeps. What is fixed for good keeps its place by
-//! having no velocity.
+//! from a checkpoint need to know of earlier substeps. A vertex that is fixed for good keeps its
+//! place by having no velocity.
 //!
 //! Certification may have stopped a vertex on its way. Then it lags behind its pin, and catches up
 //! at no more than [`CATCH_UP`] beside the pin's own velocity.

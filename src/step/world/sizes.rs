@@ -25,11 +25,11 @@ pub struct ObjectSizes {
     pub name: String,
     /// Its sizes as a mesh.
     pub sizes: Sizes,
-    /// What it is beside that.
+    /// The kind of object, with facts of that kind.
     pub kind: ObjectKind,
 }
 
-/// The facts that are told of an object beside its sizes.
+/// The facts about an object that are shown beside its sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ObjectKind {
     /// A cloth.
@@ -176,7 +176,7 @@ impl World {
                         path: &Path,
                         placement: &Placement,
                         mesh: &TriMesh| {
-            // What was placed by hand has been looked at.
+            // A mesh that was placed by hand has been looked at.
             let untouched = placement.up.is_none()
                 && placement.rotation == DVec3::ZERO
                 && placement.translation == DVec3::ZERO;
@@ -289,7 +289,8 @@ impl World {
     }
 }
 
-/// What brings a mesh of a file, which now is so long in m, to the size that it is likely to have.
+/// The remedy for a mesh of a file that has this length in m: the keys that bring it to the size
+/// that it is likely to have.
 fn remedy(length: f64, path: &Path, placement: &Placement) -> String {
     if placement.units.is_some() || placement.scale != 1.0 {
         return "look at its units and scale, by which coordinates of its file become m".to_owned();
@@ -297,7 +298,7 @@ fn remedy(length: f64, path: &Path, placement: &Placement) -> String {
     if is_usd(path) {
         return "look at metersPerUnit of its file, or set units or scale".to_owned();
     }
-    // What it would be in either, as CLO and Maya export by default.
+    // Its length in either unit, as CLO and Maya export by default.
     let likely = [("cm", 0.01 * length), ("mm", 0.001 * length)];
     let likely: Vec<String> = (likely.into_iter())
         .filter(|(_, long)| CLOTHES.contains(long))

@@ -123,8 +123,8 @@ impl World {
     }
 }
 
-/// The longest stable step in s of a motion of frequency ω and stiffness-proportional damping β. Of
-/// `"central"` it is 2/ω, whatever the damping; the damping of `"newmark"` is implicit where
+/// The longest stable step in s of a motion of frequency ω and stiffness-proportional damping β.
+/// For `"central"` it is 2/ω, whatever the damping; the damping of `"newmark"` is implicit where
 /// positions are moved: `h²ω² < 4 + 2 h β ω²`.
 fn longest_step(integrator: Integrator, stiffest: Stiffest) -> f64 {
     let undamped = 2.0 / stiffest.frequency;
@@ -238,7 +238,7 @@ mod tests {
                 speed(&above)
             );
         }
-        // What is implicit may take any.
+        // Implicit integrators may take any step.
         assert_eq!(with("bdf2", 0.1, "0 s").warnings(), Vec::<String>::new());
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// Red, green, blue.
 pub(super) type Color = [u8; 3];
 
-/// Where a text is, relative to its point.
+/// The place of a text, relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -73,7 +73,7 @@ impl Drawing {
         });
     }
 
-    /// As SVG.
+    /// Writes the drawing as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         let [width, height] = self.size;

@@ -20,7 +20,7 @@ use crate::tables::Row;
 /// The quantity that is plotted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// What one rank takes over what many take.
+    /// The ratio of the time of one rank to that of many.
     Speedup,
     /// The speed-up over the number of ranks, in %.
     Efficiency,
@@ -148,7 +148,7 @@ fn distinct<T: PartialEq>(names: impl Iterator<Item = T>) -> Vec<T> {
     found
 }
 
-/// What a panel shows.
+/// The quantity that a panel shows.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     network: &'a str,
@@ -238,7 +238,7 @@ fn figure(
     drawing
 }
 
-/// Where the names of lines stand, in as many lines as they need; and where these end.
+/// The places of the names of lines, in as many lines as they need; and the end of these.
 fn legend<'a>(names: &[&'a str], width: f64) -> (Vec<(&'a str, [f64; 2])>, f64) {
     const LEFT: f64 = 12.0;
     let (mut x, mut y) = (LEFT, HEAD + LEGEND / 2.0);

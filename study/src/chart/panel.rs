@@ -10,7 +10,7 @@ const LABELS: [f64; 4] = [38.0, 34.0, 12.0, 30.0];
 const MOST_EFFICIENT: f64 = 105.0;
 const GRID: Color = [235, 235, 235];
 
-/// What the horizontal axis is of.
+/// The quantity of the horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     Ranks,
@@ -34,7 +34,7 @@ impl Over {
     }
 }
 
-/// What tells one line from another.
+/// The property in which lines differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Policy,
@@ -52,7 +52,7 @@ impl By {
     }
 }
 
-/// What all panels of a picture have in common.
+/// The common properties of all panels of a picture.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axes<'a> {
     pub(super) quantity: Quantity,

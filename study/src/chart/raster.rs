@@ -96,7 +96,7 @@ impl Canvas {
 const DASH: [f64; 2] = [8.0, 6.0];
 
 impl Drawing {
-    /// As PNG, two pixels to a point.
+    /// Writes the picture as PNG, two pixels to a point.
     ///
     /// # Errors
     /// The encoder's.

@@ -1,4 +1,4 @@
-//! What the numbers of a record can be: a reader of one allocates for them, adds them up and counts
+//! Limits of the numbers of a record: a reader of one allocates for them, adds them up and counts
 //! to them.
 //!
 //! The limits are those of scenes, or so far beyond any run that nobody meets them. Without them a
@@ -24,7 +24,7 @@ const MOST_OF_LEAVES: u32 = 256;
 const MOST_CONTACT_BYTES: u64 = 1 << 32;
 /// A price in ns: a quarter of an hour.
 const HIGHEST_PRICE: f64 = 1e12;
-/// What a step takes one rank, in ns: a day.
+/// The longest time in ns that a step may take one rank: a day.
 const LONGEST_STEP: f64 = 1e14;
 
 /// Checks the numbers of a header, and says in a sentence if something is wrong with them.

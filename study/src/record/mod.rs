@@ -47,7 +47,7 @@ const SUM: usize = 8;
 /// Bytes of tasks after which a new piece begins.
 const PIECE: usize = 4 << 20;
 
-/// What does not change from step to step.
+/// The part of a record that does not change from step to step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// The program that wrote it.
@@ -115,7 +115,7 @@ pub struct Border {
 pub struct Step {
     /// Its number, from 1.
     pub number: u64,
-    /// What the phases took when it was recorded, on one rank, in ns.
+    /// The times of the phases when it was recorded, on one rank, in ns.
     pub measured: [f64; 5],
     /// Products with the matrix in the solve; each is an iteration, or looks at the residual.
     pub products: u32,
@@ -129,7 +129,7 @@ pub struct Step {
     pub passes: u32,
     /// Vertices of contacts that other patches' contacts need.
     pub rows: Vec<Border>,
-    /// What things cost in this step.
+    /// The prices in this step.
     pub prices: Prices,
     /// How far single tasks were off the prices, as a share of all time.
     pub price_error: f64,
@@ -150,7 +150,7 @@ pub struct Step {
 pub struct Task {
     /// A patch.
     pub patch: u32,
-    /// What it was tested against.
+    /// The partner against which it was tested.
     pub against: Against,
     /// Its tests.
     pub tree: Tree,
@@ -251,7 +251,7 @@ impl Header {
         // It becomes part of names of files.
         let suits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         if self.scene.len() > LONGEST_NAME || !self.scene.bytes().all(suits) {
-            return Err("the name of its scene is none that a scene can have".to_owned());
+            return Err("its scene has a name that no scene can have".to_owned());
         }
         let patches = self.patches.len();
         if !patches.is_power_of_two() {
@@ -289,7 +289,7 @@ fn check_borders(borders: &[Border], patches: usize) -> Result<(), String> {
     }
 }
 
-/// Why there is no record.
+/// The reason why there is no record.
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// It cannot be read or written.
@@ -297,7 +297,7 @@ pub enum RecordError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// It is something else.
@@ -320,7 +320,7 @@ pub enum RecordError {
         /// The file.
         path: PathBuf,
     },
-    /// There is more in the file than the record.
+    /// The file has more bytes than the record.
     #[error("{} has {bytes} bytes after the end of the record: take them away, or record the run again", path.shown())]
     Longer {
         /// The file.
@@ -333,10 +333,10 @@ pub enum RecordError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// How.
+        /// The fault.
         what: String,
     },
-    /// Nothing was recorded.
+    /// The record has no steps.
     #[error("{} holds no step: the run ended before the first that was to be recorded", path.shown())]
     Empty {
         /// The file.

@@ -23,7 +23,8 @@ pub struct Record {
     file: BufReader<File>,
     header: Header,
     end: End,
-    /// Where the pieces of each step are: of those that lead to others, and of those that count.
+    /// The places of the pieces of each step: of those that lead to others, and of those that
+    /// count.
     warm_up: Vec<Vec<Piece>>,
     steps: Vec<Vec<Piece>>,
     digest: String,
@@ -115,7 +116,7 @@ impl Record {
         Ok(record)
     }
 
-    /// What does not change from step to step.
+    /// The part of the record that does not change from step to step.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header

@@ -1,10 +1,10 @@
 //! Clocks of ranks that compute and send in a pattern that nobody has to decide: the data-parallel
 //! phases.
 //!
-//! What [`weft_runtime::comm::virtual_time`] would find out by running each rank, computed for all
-//! at once. A message costs what it costs there: its sender is busy for the overhead, and may send
-//! again once its bytes have left and after the gap; it arrives after latency and transfer, and
-//! taking it costs the overhead again.
+//! The clocks are those that [`weft_runtime::comm::virtual_time`] would find by running each rank,
+//! computed for all at once. A message costs what it costs there: its sender is busy for the
+//! overhead, and may send again once its bytes have left and after the gap; it arrives after
+//! latency and transfer, and taking it costs the overhead again.
 
 use weft_runtime::comm::virtual_time::{Link, Network};
 use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
@@ -13,7 +13,7 @@ use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
 #[derive(Clone, Debug)]
 pub(super) struct Clocks {
     pub(super) now: Vec<u64>,
-    /// When each may send again.
+    /// The time at which each rank may send again.
     free: Vec<u64>,
     link: Link,
     /// Time in messages so far: what a clock gained beyond computing.
@@ -224,7 +224,8 @@ mod tests {
 
     use super::*;
 
-    /// What can be done while a message is under way: on some networks not all of it is.
+    /// Pieces of work that can be done while a message is under way: on some networks there is no
+    /// time for all of them.
     const THINGS: [u64; 12] = [900; 12];
 
     fn machine(network: Network) -> VirtualOptions {
@@ -268,7 +269,7 @@ mod tests {
                         let last = weft_runtime::comm::Rank(((me + ranks - 1) % ranks) as u32);
                         comm.send(next, Tag(1), vec![0; 200]).unwrap();
                         comm.recv_from(last, Tag(1)).unwrap();
-                        // The same, and something to do until it comes.
+                        // Sends again, with something to do until the answer comes.
                         comm.send(next, Tag(2), vec![0; 200]).unwrap();
                         let mut left = THINGS.iter();
                         while comm.try_recv(Tag(2)).unwrap().is_none() {

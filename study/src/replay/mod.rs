@@ -5,7 +5,7 @@
 //! nothing is decided, are computed ([`clocks`](self)): who computes how long follows from the
 //! layout, who sends what to whom too. Same record, same machine, same seed: same times, to the ns.
 //!
-//! What a replay leaves out: caches, memory bandwidth, anything that other programs do, and rows of
+//! A replay leaves out caches, memory bandwidth, anything that other programs do, and rows of
 //! impulses that strain limits add (their cost is in what else responds, evenly). Prices are those
 //! of one rank.
 
@@ -67,10 +67,10 @@ const PLANS_BEFORE: usize = 6;
 /// Stack of a rank in bytes.
 const STACK: usize = 64 << 10;
 
-/// What a record is replayed on.
+/// The machine on which a record is replayed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// What messages cost.
+    /// The cost of messages.
     pub network: Network,
     /// How ranks share tests.
     pub policy: Policy,
@@ -82,7 +82,7 @@ pub struct Machine {
     pub trace: Option<usize>,
 }
 
-/// What a step took.
+/// The cost of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepTimes {
     /// The slowest rank's time of each phase, in ns.
@@ -92,7 +92,7 @@ pub struct StepTimes {
     pub computed: [u64; PHASES.len()],
     /// The whole step: the slowest rank's time in ns.
     pub whole: u64,
-    /// What the collision phase computed on the rank that did most, in ns.
+    /// The computing time in ns of the collision phase on the rank that did most.
     pub heaviest: u64,
     /// Tests made.
     pub tests: u64,
@@ -110,24 +110,24 @@ pub struct StepTimes {
     pub moved: u64,
     /// Messages and bytes of the collision phase's scope.
     pub traffic: [u64; 2],
-    /// What the next step finds.
+    /// The state that the next step finds.
     pub left: Left,
 }
 
-/// What a step leaves to the next one; nothing before the first.
+/// The state that a step leaves to the next one; nothing before the first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Left {
     /// The ranks' clocks at the end, less the smallest, in ns.
     pub skew: Vec<u64>,
-    /// What each rank would tell of its tests.
+    /// The cost reports of each rank about its tests.
     pub cost_reports: Vec<CostReport>,
-    /// Where tests are forked by forecast, the plan that holds, and what it was made of.
+    /// The plan that holds, and its inputs, if tests are forked by forecast.
     pub plan: Option<(Assignment, Forecast)>,
 }
 
 impl Left {
-    /// What a run has left before its first recorded step: where tests are forked by forecast,
-    /// ranks have planned before, and seen how long it takes what they were given.
+    /// The state of a run before its first recorded step: where tests are forked by forecast, ranks
+    /// have planned before, and have seen how long their work takes.
     ///
     /// # Errors
     /// As [`replay`].
@@ -155,7 +155,7 @@ impl Left {
     }
 }
 
-/// Why a step could not be replayed.
+/// The reason why a step could not be replayed.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// Virtual ranks could not run.
@@ -194,7 +194,7 @@ pub fn replay(
             });
         }
     }
-    // What ranks tell each other of the costs of the last step.
+    // The bytes in which ranks report the costs of the last step.
     let reported = |rank: usize| match assignment {
         Some(assignment) if step.plans => SPENT * assignment.known_tests(rank).len() as u64,
         Some(_) => DID,
@@ -366,7 +366,8 @@ pub fn replay(
     Ok((times, traces))
 }
 
-/// Where ranks fork a step's tests, after what the one before has left; `None`: each forks its own.
+/// The assignment by which ranks fork a step's tests, after the one before; `None`: each forks its
+/// own.
 pub(crate) fn assignment(
     header: &Header,
     layout: &Layout,
@@ -399,7 +400,7 @@ pub(crate) fn assignment(
     Some((forecast.assigned(&nodes, &before_tests), forecast))
 }
 
-/// What all ranks tell of what they did under a plan.
+/// The cost reports of all ranks about their work under a plan.
 fn work_done(
     forecast: &Forecast,
     assignment: &Assignment,
@@ -410,9 +411,9 @@ fn work_done(
     cost_reports.iter().enumerate().flat_map(of_rank).collect()
 }
 
-/// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around the
-/// patches that it sees, while others send the cells that it needs beside these; separation bounds
-/// of its share of the tiles.
+/// The time in ns that a rank spends on work for all: gradients of its share of the tiles; volumes
+/// around the patches that it sees, while others send the cells that it needs beside these;
+/// separation bounds of its share of the tiles.
 fn making(
     (header, layout): (&Header, &Layout),
     bound_owners: &BoundOwners,
@@ -546,7 +547,7 @@ fn finish(
 
         let coarse = |rank: usize| layout.ranks[rank].aggregates;
         let factor = |_: usize| prices.cost(Work::CoarseFactor);
-        // What travels with sums over all vertices.
+        // The bytes that travel with sums over all vertices.
         let summed = |bytes: u64| {
             move |rank: usize| PARTIAL * layout.ranks[rank].partials + bytes * coarse(rank)
         };

@@ -19,7 +19,7 @@ use crate::layout::Layout;
 use crate::record::{Header, Step};
 use crate::shape::Kind;
 
-/// In traces, bodies have numbers from here on; those below are patches.
+/// The first number of a body in traces; numbers below are patches.
 const FIRST_BODY: u32 = 1_000_000;
 
 /// Tests are taken from the stack this many at once, and what they lead to is put there after: as a
@@ -28,7 +28,7 @@ const TAKEN: u64 = 32;
 /// The most tests that one leads to.
 const CHILDREN: u64 = 4;
 
-/// What a rank's tasks read.
+/// The data that a rank's tasks read.
 #[derive(Debug)]
 pub(super) struct Env<'a> {
     pub(super) header: &'a Header,
@@ -38,7 +38,7 @@ pub(super) struct Env<'a> {
     pub(super) bound_owners: &'a BoundOwners,
     /// Whether there is no other rank.
     pub(super) alone: bool,
-    /// What this rank has made ready of what tests read.
+    /// The pieces for tests that this rank has made ready.
     pub(super) ready: PreparedPieces,
     /// The layout: the owners of patches, and this rank.
     pub(super) layout: &'a Layout,
@@ -47,7 +47,7 @@ pub(super) struct Env<'a> {
     pub(super) tally: [AtomicU64; 3],
     /// Contacts that its tasks have found of its own vertices, and that it has not put in order.
     pub(super) own: AtomicU64,
-    /// What this rank's tasks cost, as a run tells it.
+    /// The costs of this rank's tasks, as a run reports them.
     pub(super) costs: Mutex<Vec<PartCost>>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Tests {
     of: [u32; 2],
     /// Untried tests, oldest first, each beside another number: a real one has two.
     stack: Vec<(u32, u32)>,
-    /// As a real one has them.
+    /// The pieces, as a real task has them.
     pieces: [u64; 2],
     depth: u16,
     /// The part that this rank does of a task that several ranks have forked.
@@ -67,7 +67,7 @@ pub(super) struct Tests {
     dealt: bool,
     #[serde(skip)]
     found: u64,
-    /// What it cost, in the unit of forecasts.
+    /// Its cost, in the unit of forecasts.
     #[serde(skip)]
     work: u64,
 }
@@ -140,7 +140,7 @@ impl<'a> Task<Env<'a>> for Tests {
         }
         let cost = (prices.of(&counts) + prices.of(&dealt) + made_ready).round() as u64;
         cx.charge(cost);
-        // What several ranks make counts once.
+        // Tests that several ranks make count once.
         let tests = counts.tests() + if first { dealt.tests() } else { 0 };
         for (tally, value) in env.tally.iter().zip([tests, counts.contacts, cost]) {
             tally.fetch_add(value, Ordering::Relaxed);
@@ -200,7 +200,7 @@ impl<'a> Task<Env<'a>> for Tests {
     }
 }
 
-/// What a task is about, in traces.
+/// The subject of a task, in traces.
 fn of(step: &Step, number: u32) -> [u32; 2] {
     let task = &step.tasks[number as usize];
     match task.against {

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::{Collectives, Comm, Rank};
 use weft_runtime::{
-    BlockName, Context, Failure, Policy, Registry, ScopeOptions, ScopeReport, Split, Step, Task,
-    scope,
+    BlockName, Bound, Context, Failure, Policy, Registry, ScopeOptions, ScopeReport, Split, Step,
+    Task, scope,
 };
 
 use crate::cases::Case;
 
-pub(crate) const CASES: [(&str, Case); 8] = [
+pub(crate) const CASES: [(&str, Case); 9] = [
     ("every_task_runs_once_and_its_result_comes_home", counts),
     ("idle_ranks_steal_and_what_is_given_is_taken", steals),
     ("workers_share_the_tasks_of_their_rank", workers),
@@ -25,6 +25,7 @@ pub(crate) const CASES: [(&str, Case); 8] = [
     ("a_task_that_panics_is_an_error_at_its_home", panics),
     ("tasks_get_the_blocks_they_need", blocks),
     ("groups_of_tasks_are_joined_inside_tasks", nested),
+    ("tasks_hear_a_bound_while_they_run", bounds),
     ("a_scope_that_fails_ends_the_others", fails),
 ];
 
@@ -198,7 +199,7 @@ fn workers(comm: &mut dyn Comm) {
     }
 }
 
-/// What tasks of a rank and its body see of each other.
+/// The messages that tasks of a rank and its body pass to each other.
 #[derive(Default)]
 struct Seen {
     results: AtomicU32,
@@ -408,6 +409,53 @@ fn nested(comm: &mut dyn Comm) {
         });
         let (sum, _) = outcome.unwrap();
         assert_eq!(sum, if comm.rank() == Rank(0) { 144 } else { 0 });
+    }
+}
+
+const FARTHEST: Bound<u32> = Bound::greatest("farthest rank");
+
+/// Tells its rank's number, and runs until it has heard that of the last rank.
+#[derive(Serialize, Deserialize)]
+struct Listen {
+    last: u32,
+}
+
+impl Task<()> for Listen {
+    const NAME: &'static str = "listen";
+    type Output = u32;
+
+    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), u32>) -> Step<u32> {
+        cx.improve(FARTHEST, cx.rank().0);
+        match cx.best(FARTHEST) {
+            Some(rank) if rank == self.last => Step::Done(rank),
+            _ => {
+                thread::yield_now();
+                Step::More
+            }
+        }
+    }
+}
+
+fn bounds(comm: &mut dyn Comm) {
+    let registry = Registry::new().with::<Listen>().with_bound(FARTHEST);
+    let last = comm.size() as u32 - 1;
+    for (workers, progress_thread) in [(1, false), (2, false), (1, true)] {
+        let options = ScopeOptions {
+            workers,
+            progress_thread,
+            policy: Policy::STATIC,
+            ..ScopeOptions::default()
+        };
+        let outcome = scope(comm, &registry, &(), &options, |s| {
+            let group = s.group();
+            s.fork(&group, Listen { last })?;
+            let mut heard = Vec::new();
+            while let Some(result) = s.join(&group)? {
+                heard.push(result?);
+            }
+            Ok(heard)
+        });
+        assert_eq!(outcome.unwrap().0, [last]);
     }
 }
 

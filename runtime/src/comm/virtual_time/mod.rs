@@ -7,10 +7,10 @@
 //! options, same log, byte for byte) or the time it takes here ([`Computation::Measured`]).
 //! Everything that runs on [`Comm`] runs here unchanged, and cannot tell.
 //!
-//! What can be made to go wrong: [`Fault`]s. When every rank waits for a message and none is under
-//! way, the run ends with [`CommError::Stuck`] on each, and [`Outcome::dump`] says who waits for
-//! whom. (Ranks in a scope look around now and then and never wait like that: what a scope finds
-//! out by itself is another error, [`ScopeError::Stuck`](crate::ScopeError::Stuck).)
+//! [`Fault`]s can be made to happen. When every rank waits for a message and none is under way, the
+//! run ends with [`CommError::Stuck`] on each, and [`Outcome::dump`] says who waits for whom.
+//! (Ranks in a scope look around now and then and never wait like that: what a scope finds out by
+//! itself is another error, [`ScopeError::Stuck`](crate::ScopeError::Stuck).)
 //!
 //! Not here: workers that are threads. A scope on virtual ranks has one worker on each.
 
@@ -41,10 +41,10 @@ const MOST_STACK: usize = 1 << 30;
 /// Sums of times must fit into a clock.
 const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 
-/// What computation costs.
+/// The cost of computation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Computation {
-    /// So long for each unit that tasks charge; all else is free.
+    /// A fixed time for each unit that tasks charge; all else is free.
     Modelled {
         /// Time of a unit.
         unit: Duration,
@@ -61,24 +61,24 @@ pub enum Computation {
 pub enum Fault {
     /// A rank computes this many times slower than the others.
     Slow {
-        /// Which.
+        /// The rank.
         rank: Rank,
         /// How many times slower.
         factor: f64,
     },
     /// A rank stands still for a while.
     Stall {
-        /// Which.
+        /// The rank.
         rank: Rank,
-        /// When it stops, at the next message it sends or looks for.
+        /// The time at which it stops, at the next message it sends or looks for.
         at: Duration,
-        /// For how long.
+        /// The length of the halt.
         length: Duration,
     },
     /// Messages are late, each with this probability by up to this much; those of one tag between
     /// two ranks still keep their order.
     Late {
-        /// From 0 to 1.
+        /// The probability, from 0 to 1.
         probability: f64,
         /// The most that is added.
         delay: Duration,
@@ -87,9 +87,9 @@ pub enum Fault {
     /// calls of the others answer [`CommError::Died`]. A rank dies once, at the earliest time
     /// given.
     Death {
-        /// Which.
+        /// The rank.
         rank: Rank,
-        /// When.
+        /// The time at which it dies.
         at: Duration,
         /// How long it takes the others to find out.
         detection: Duration,
@@ -99,15 +99,15 @@ pub enum Fault {
 /// How virtual ranks run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VirtualOptions {
-    /// What messages cost.
+    /// The cost of messages.
     pub network: Network,
-    /// What computation costs.
+    /// The cost of computation.
     pub computation: Computation,
     /// Every latency is up to this share longer, at random.
     pub jitter: f64,
     /// Seed of all that is random here.
     pub seed: u64,
-    /// What goes wrong.
+    /// Faults that happen on purpose, to test how programs bear them.
     pub faults: Vec<Fault>,
     /// Whether to keep a log of all messages.
     pub record: bool,
@@ -132,12 +132,12 @@ impl Default for VirtualOptions {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome<R> {
-    /// What the ranks returned, by rank.
+    /// The values that the ranks returned, by rank.
     pub results: Vec<R>,
-    /// Their clocks when they returned.
+    /// The clocks of the ranks when they returned.
     pub clocks: Vec<Duration>,
     /// Messages sent.
     pub messages: u64,
@@ -164,8 +164,8 @@ impl<R> Outcome<R> {
 ///
 /// # Errors
 /// No ranks, more than memory has stacks for, options that make no sense, or a rank that panicked;
-/// the others then get [`CommError::Aborted`] from whatever they ask next. What they then returned,
-/// [`launch_each`] tells.
+/// the others then get [`CommError::Aborted`] from whatever they ask next. [`launch_each`] also
+/// tells what they then returned.
 pub fn launch<R: Send>(
     ranks: usize,
     options: &VirtualOptions,
@@ -470,7 +470,7 @@ impl Comm for VirtualComm<'_, '_> {
     }
 
     fn reopen(&mut self, tag: Tag) {
-        // What has arrived came too early; an error is for the next call.
+        // Messages that have arrived came too early; an error is for the next call.
         drop(self.catch_up());
         self.world.borrow_mut().reopen(self.rank, tag);
     }

@@ -1,4 +1,4 @@
-//! What a message costs: the LogGP model, on ranks that share nodes.
+//! The cost of a message: the LogGP model, on ranks that share nodes.
 //!
 //! A sender is busy for `overhead` and may send again `gap` later; a message of `b` bytes arrives
 //! `latency + b · per_byte` after it was handed over; taking it costs its receiver `overhead` again
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// One link's parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// From a message's being handed over to its arrival, if it is short.
+    /// The time from a message's being handed over to its arrival, if it is short.
     pub latency: Duration,
     /// Processor time to send or to take a message.
     pub overhead: Duration,
@@ -25,9 +25,9 @@ pub struct Link {
 /// A network of ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
-    /// Between ranks of different nodes.
+    /// The link between ranks of different nodes.
     pub far: Link,
-    /// Between ranks of one node.
+    /// The link between ranks of one node.
     pub near: Link,
     /// Ranks on a node, in the order of their numbers; 1 puts each on a node of its own.
     pub ranks_per_node: u32,

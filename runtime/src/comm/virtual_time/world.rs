@@ -10,8 +10,8 @@ use super::super::{CommError, Message, Rank, Tag};
 use super::{Computation, Fault, Network, VirtualOptions};
 use crate::cpu_time::Stopwatch;
 
-/// What looking for a message costs that is not there, if nothing else happened since the last
-/// look: a loop that only looks gets on in time.
+/// The cost of looking for a message that is not there, if nothing else happened since the last
+/// look. With it, a loop that only looks gets on in time.
 const POLL: u64 = 20;
 
 /// No message arrives before this, in ns, or ranks that talk would stand still in time.
@@ -20,7 +20,7 @@ const LEAST_FLIGHT: u64 = 1;
 /// Virtual time in ns.
 type Time = u64;
 
-/// What a rank is doing.
+/// The activity of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// It can go on at this time.
@@ -73,14 +73,15 @@ struct VirtualRank {
     queued: Time,
     inbox: BinaryHeap<Arrival>,
     mailbox: Mailbox,
-    /// When it looked for a message in vain.
+    /// The time at which it looked for a message in vain.
     looked: Time,
-    /// When it may send the next message.
+    /// The time at which it may send the next message.
     free: Time,
     /// How many times slower than others it computes.
     slowness: f64,
     dies_at: Time,
-    /// When the others are told that it died; they share `deaths` of the world, by this time.
+    /// The time at which the others hear that it died; they share `deaths` of the world, by this
+    /// time.
     death_told: Time,
 }
 
@@ -91,14 +92,14 @@ struct Death {
     told: Time,
 }
 
-/// Why all ranks have to stop.
+/// The reason why all ranks have to stop.
 #[derive(Debug)]
 struct End {
     error: CommError,
     /// The rank that said so, and when it did.
     by: Option<Rank>,
     at: Time,
-    /// When the others are told.
+    /// The time at which the others hear of it.
     told: Time,
 }
 
@@ -123,16 +124,16 @@ pub(super) struct World {
     stalls: Vec<(Rank, Time, Time)>,
     random: u64,
     places: Vec<VirtualRank>,
-    /// When ranks go on; entries that a rank's state contradicts are stale.
+    /// The times at which ranks go on; entries that a rank's state contradicts are stale.
     queue: BinaryHeap<Reverse<(Time, u32)>>,
-    /// When the rank whose turn it is goes on.
+    /// The time at which the rank whose turn it is goes on.
     turn: Time,
     /// Newest arrival of each stream, where delays differ.
     streams: BTreeMap<(u32, u32, u16), Time>,
     sequence: u64,
     /// The ranks that wait for a message: the rank that is to send it, then the one that waits.
     needs: BTreeSet<(Rank, Rank)>,
-    /// In the order in which they are told.
+    /// The deaths, in the order in which others hear of them.
     deaths: Vec<Death>,
     aborted: Option<End>,
     /// Time of the one thread that runs all ranks, since the rank whose turn it is was last
@@ -236,8 +237,8 @@ impl World {
         self.restart();
     }
 
-    /// From now on computation is measured: what sending and receiving takes here is the network's
-    /// to say.
+    /// Restarts the measuring of computation from now on: the cost of sending and receiving here is
+    /// the network's to say.
     pub(super) fn restart(&mut self) {
         if matches!(self.computation, Computation::Measured { .. }) {
             self.watch.restart();
@@ -379,7 +380,7 @@ impl World {
         let end = end.filter(|end| end.told_to(rank) <= place.clock);
         let death = self.deaths.first();
         let death = death.filter(|death| death.told <= place.clock);
-        // What was told first is what this rank goes on to say.
+        // The error that reached this rank first is its answer from then on.
         match (end, death) {
             (Some(end), Some(death)) if end.told_to(rank) < death.told => Err(end.error.clone()),
             (_, Some(death)) => Err(CommError::Died { rank: death.rank }),
@@ -539,7 +540,7 @@ impl World {
         self.enqueue(rank.0);
     }
 
-    /// When others may know that a rank has ended or died.
+    /// The time at which others may know that a rank has ended or died.
     fn end_known_at(&self, rank: Rank) -> Time {
         let place = &self.places[rank.index()];
         match place.state {
@@ -589,7 +590,7 @@ impl World {
         self.enqueue_all();
     }
 
-    /// When a rank goes on, if it does.
+    /// The time at which a rank goes on, if it does.
     fn wakes_at(&self, rank: u32) -> Option<Time> {
         let place = &self.places[rank as usize];
         let arrival = place.inbox.peek().map(|a| a.at.max(place.clock));
@@ -611,7 +612,7 @@ impl World {
         }
     }
 
-    /// When [`World::check`] will fail for a rank; the end of time if it will not.
+    /// The time at which [`World::check`] will fail for a rank; the end of time if it will not.
     fn stops_at(&self, rank: u32) -> Time {
         let place = &self.places[rank as usize];
         let mut at = place.dies_at;

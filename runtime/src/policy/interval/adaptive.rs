@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use super::Pace;
 
-/// Before anything is known.
+/// The interval before anything is known.
 const FIRST: Duration = Duration::from_micros(10);
 /// Shorter, splits would cost more than the work they move, even within a node.
 const SHORTEST: Duration = Duration::from_micros(1);
 /// Longer, a thief that comes late to a phase would wait for most of it.
 const LONGEST: Duration = Duration::from_millis(10);
-/// This many splits may come while a steal is under way: several thieves can be on theirs.
+/// The number of splits that may come while a steal is under way: several thieves can be on theirs.
 const SPLITS_PER_ROUND_TRIP: u32 = 4;
 /// A new round trip counts for one part in this many of the mean.
 const MEMORY: u32 = 8;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_demand_within_bounds() {
+    fn an_adaptive_interval_follows_demand_within_bounds() {
         let mut pace = Interval::Adaptive.start();
         assert_eq!(pace.interval(), us(10));
         pace.piece_came_back();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_not_shorter_than_a_quarter_of_a_round_trip() {
+    fn an_adaptive_interval_is_at_least_a_quarter_of_a_round_trip() {
         let mut pace = Interval::Adaptive.start();
         pace.round_trip(us(400));
         assert_eq!(pace.interval(), us(100));

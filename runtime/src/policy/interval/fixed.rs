@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_changes_it() {
+    fn a_fixed_interval_never_changes() {
         let interval = Duration::from_millis(10);
         let mut pace = Interval::Fixed(interval).start();
         pace.round_trip(Duration::from_secs(1));

@@ -13,8 +13,9 @@ use std::time::Duration;
 pub enum Interval {
     /// Always this. The 2006 paper has 10 ms, say [TB06 §4.2.3]; a steal takes microseconds.
     Fixed(Duration),
-    /// From 10 µs on, longer while nobody takes what is split off, shorter while thieves do; never
-    /// shorter than a quarter of the time that a steal takes, never longer than 10 ms.
+    /// An interval that adapts. It starts at 10 µs, and grows while nobody takes what is split off,
+    /// and shrinks while thieves do. It is never shorter than a quarter of the time that a steal
+    /// takes, and never longer than 10 ms.
     Adaptive,
 }
 

@@ -1,4 +1,4 @@
-//! What a running task gives away when it is asked to split.
+//! Split rules: which part of its work a running task gives away.
 //!
 //! A rule sees how many entries a stack of pending work has, the oldest first, and if it cares what
 //! each weighs; it never sees the entries. That keeps it a value that fits every kind of task, and
@@ -27,7 +27,7 @@ pub const SPLITS: &[Split] = &[
     Split::WEIGHT,
 ];
 
-/// What to give away of a stack of pending work.
+/// A rule that chooses the part of a stack of pending work to give away.
 pub trait SplitRule: Sync {
     /// Its name, in options and reports.
     fn name(&self) -> &'static str;
@@ -35,7 +35,7 @@ pub trait SplitRule: Sync {
     /// A line about it.
     fn about(&self) -> &'static str;
 
-    /// Which entries go; there are at least two. Equal entries have equal choices.
+    /// Chooses the entries to give away; there are at least two. Equal entries have equal choices.
     fn choose(&self, entries: &Entries<'_>) -> Choice;
 
     /// Whether it never gives anything, so that tasks need not be asked.
@@ -44,10 +44,10 @@ pub trait SplitRule: Sync {
     }
 }
 
-/// Which entries of a stack are given away.
+/// A choice of entries of a stack to give away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// None.
+    /// No entry.
     Nothing,
     /// This many of the oldest; one is kept in any case.
     Oldest(usize),
@@ -88,7 +88,7 @@ impl fmt::Debug for Entries<'_> {
 }
 
 impl Split {
-    /// Nothing: tasks are never asked.
+    /// No entry: tasks are never asked.
     pub const NEVER: Self = Self(&never::Never);
     /// The oldest entry, nearest to the root: the rule of [TB06 §4.2.2].
     pub const OLDEST: Self = Self(&oldest::Oldest);
@@ -105,9 +105,9 @@ impl Split {
         self.0.gives_nothing()
     }
 
-    /// Which of this many tasks of a pool, the oldest first, a thief gets: what this rule gives of
-    /// as many entries; the older half if it gives none, for whole tasks may be stolen also where
-    /// none is split. The marks end with the last that goes.
+    /// The tasks of a pool, the oldest first, that a thief gets. They are those that this rule
+    /// gives of as many entries. If it gives none they are the older half, for whole tasks may be
+    /// stolen also where none is split. The marks end with the last that goes.
     pub(crate) fn of_pool(self, count: usize) -> Vec<bool> {
         if count < 2 {
             return vec![true; count];

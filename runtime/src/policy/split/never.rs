@@ -1,4 +1,4 @@
-//! Nothing is given away: what stealing alone is worth.
+//! The rule that gives nothing away, which shows what stealing alone is worth.
 
 use super::{Choice, Entries, SplitRule};
 

@@ -1,4 +1,4 @@
-//! What rules give away, and what no rule may do.
+//! Tests of what each split rule gives away, and of what no rule may do.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn split(rule: Split, n: u32) -> (Option<Vec<u32>>, Vec<u32>) {
 }
 
 #[test]
-fn what_rules_give_away() {
+fn each_split_rule_gives_away_its_entries() {
     for &rule in SPLITS {
         assert_eq!(split(rule, 0), (None, vec![]));
         assert_eq!(split(rule, 1), (None, vec![0]));
@@ -78,7 +78,7 @@ fn weights() -> impl Strategy<Value = Vec<f64>> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_and_both_sides_keep_their_order(
+    fn a_split_loses_no_entry_and_keeps_the_order_on_both_sides(
         rule in prop::sample::select(SPLITS),
         weights in weights(),
     ) {
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn marks_are_followed(marks in prop::collection::vec(any::<bool>(), 0..20), n in 2u32..20) {
+    fn a_split_gives_away_exactly_the_marked_entries(marks in prop::collection::vec(any::<bool>(), 0..20), n in 2u32..20) {
         let rule: &'static Wrong = Box::leak(Box::new(Wrong(Choice::Marked(marks.clone()))));
         let (given, kept) = split(Split(rule), n);
         let marked = |at: &u32| marks.get(*at as usize).copied().unwrap_or(false);

@@ -31,7 +31,7 @@ impl Generator {
 /// Ranks to draw from, as runs of numbers: a few of them say what thousands are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crowd {
-    /// Ascending, none empty.
+    /// The runs of ranks, ascending, none empty.
     runs: Vec<Range<u32>>,
 }
 

@@ -47,7 +47,7 @@ struct Levels {
     /// Ranks of this node, and all others.
     near: Crowd,
     far: Crowd,
-    /// They take turns where both could be asked.
+    /// Whether the farther ranks are next: near and far take turns where both could be asked.
     far_is_next: bool,
 }
 

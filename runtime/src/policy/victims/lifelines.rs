@@ -21,7 +21,7 @@ impl VictimRule for Lifelines {
     }
 
     fn about(&self) -> &'static str {
-        "at random; after two refusals whoever of its hypercube neighbours gets work sends some"
+        "at random; after two refusals a neighbour in a hypercube sends some when it gets work"
     }
 
     fn start(&self, place: &Place<'_>) -> Box<dyn VictimState> {

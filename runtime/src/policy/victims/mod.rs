@@ -1,4 +1,4 @@
-//! Whom an idle rank asks for tasks.
+//! Victim rules: which rank an idle rank asks for tasks.
 //!
 //! A rule makes a state for each rank of a scope; the scheduler asks it for the next victim and
 //! tells it what came of each request. It has no clock: time-outs are the scheduler's.
@@ -26,7 +26,7 @@ pub const VICTIMS: &[Victims] = &[
     Victims::LIFELINES,
 ];
 
-/// Whom to ask for tasks.
+/// A rule that chooses the rank to ask for tasks.
 pub trait VictimRule: Sync {
     /// Its name, in options and reports.
     fn name(&self) -> &'static str;
@@ -40,7 +40,7 @@ pub trait VictimRule: Sync {
     fn start(&self, place: &Place<'_>) -> Box<dyn VictimState>;
 }
 
-/// Where a rank stands among the others.
+/// The place of a rank among the others.
 pub struct Place<'a> {
     /// The rank that asks.
     pub me: Rank,
@@ -66,8 +66,8 @@ impl fmt::Debug for Place<'_> {
 ///
 /// It derives `Clone`: a copy goes on as the original would.
 pub trait VictimState: CloneVictims + Send + fmt::Debug {
-    /// Whom to ask next, while these have not answered and have not timed out; `None` to wait for
-    /// an answer first. Never this rank.
+    /// The rank to ask next, while these have not answered and have not timed out; `None` to wait
+    /// for an answer first. It is never this rank.
     fn next(&mut self, open: &[Rank]) -> Option<Rank>;
 
     /// Learns that a request was answered, in time or late.
@@ -110,9 +110,9 @@ impl Victims {
     pub const RANDOM: Self = Self(&random::Random);
     /// The rank that had tasks the last time, then at random.
     pub const LAST: Self = Self(&last::Last);
-    /// At random on the same node, and at the same time at random elsewhere.
+    /// A random rank on the same node, and at the same time a random one elsewhere.
     pub const HIERARCHICAL: Self = Self(&hierarchical::Hierarchical);
-    /// At random, and after a few refusals a neighbour in a hypercube that gets work.
+    /// A random rank, and after a few refusals a neighbour in a hypercube that gets work.
     pub const LIFELINES: Self = Self(&lifelines::Lifelines);
 
     /// The state of one rank at the start of a scope of at least two ranks.

@@ -1,4 +1,4 @@
-//! Whom rules draw: everybody else, fairly.
+//! Tests of the ranks that rules draw: everybody else, fairly.
 
 use super::*;
 
@@ -67,7 +67,7 @@ fn one_request_is_open_at_a_time() {
 }
 
 #[test]
-fn who_had_tasks_is_asked_again_once() {
+fn a_victim_that_had_tasks_is_asked_once_more() {
     let mut victims = start(Victims::LAST, 0, 64, &apart);
     let mut random = start(Victims::RANDOM, 0, 64, &apart);
     victims.answered(Rank(9), true);

@@ -193,7 +193,7 @@ impl Network {
         }
     }
 
-    /// What holds at all times.
+    /// Checks the conditions that hold at all times.
     fn check(&self, rank: usize) {
         let machine = &self.ranks[rank];
         let sizes = machine.copies.values().map(|copy| copy.size);
@@ -399,7 +399,7 @@ fn a_version_is_published_once() {
 }
 
 #[test]
-fn what_is_not_published_yet_is_waited_for_until_the_body_joins() {
+fn a_block_not_yet_published_is_waited_for_until_the_body_joins() {
     let mut net = Network::new(2, 1);
     let (soon, never, early) = (name(0, 0, 0), name(0, 1, 0), name(0, 0, 1));
     for block in [soon, never, early] {
@@ -517,7 +517,7 @@ fn a_replaced_block_stays_with_the_tasks_that_hold_it() {
 }
 
 #[test]
-fn what_no_rank_would_send_is_refused() {
+fn block_messages_that_no_rank_would_send_are_refused() {
     let (mut net, block) = with_a_copy(3);
     let mut receive = |rank: usize, from: u32, message| {
         let mut out = Vec::new();

@@ -330,7 +330,7 @@ fn a_cancelled_rooted_group() {
 /// All of this and more, with all rules of who asks whom: millions of states.
 #[test]
 #[ignore = "takes minutes"]
-fn everything() {
+fn all_mechanisms_together() {
     let plans = [
         collective(),
         two_groups(),

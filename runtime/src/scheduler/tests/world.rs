@@ -30,7 +30,7 @@ impl Work<Id> for Piece {
     }
 }
 
-/// What a task does, in this order. It pauses after each stage.
+/// The stages of a task, in this order. It pauses after each stage.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Hyperfork(Vec<Id>),
@@ -165,7 +165,8 @@ pub(super) struct World<'a> {
     links: Vec<VecDeque<Message>>,
     cancelled: BTreeSet<GroupId>,
     finished: BTreeSet<Id>,
-    /// What was posted, and how often: to whom, from where, by which task.
+    /// The number of times that each message was posted: to which rank, from which rank, by which
+    /// task.
     posted: BTreeMap<(usize, usize, Id), usize>,
 }
 
@@ -326,7 +327,7 @@ impl<'a> World<'a> {
         text
     }
 
-    /// What may happen next.
+    /// The steps that may come next.
     pub(super) fn steps(&self, bounds: &Bounds<'_>) -> Vec<Step> {
         let n = self.places.len();
         let mut steps = Vec::new();
@@ -366,7 +367,7 @@ impl<'a> World<'a> {
                 .any(|entry| entry.is_within(within))
     }
 
-    /// What a rank may take now.
+    /// The group of which a rank may take tasks now.
     fn within(&self, rank: usize) -> Option<GroupId> {
         let place = &self.places[rank];
         match place.stack.last() {
@@ -421,7 +422,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What the driver does between two looks at messages.
+    /// The work of the driver between two looks at messages.
     fn turn(&mut self, rank: usize) {
         let place = own(&mut self.places, rank);
         place.machine.tick(place.now);
@@ -678,7 +679,7 @@ impl<'a> World<'a> {
         here.chain(away)
     }
 
-    /// What must hold in every state.
+    /// Checks the conditions that hold in every state.
     pub(super) fn check(&self) {
         let mut seen = BTreeSet::new();
         for (_, id) in self.tasks() {

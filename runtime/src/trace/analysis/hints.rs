@@ -152,7 +152,7 @@ impl Analysis {
                     .to_owned()
             }
             Hint::TooFewTasks => format!(
-                "there were too few tasks for so many workers: tasks ran in {} on {}; take fewer \
+                "there were too few tasks for this number of workers: tasks ran in {} on {}; take fewer \
                  workers, a larger problem, or make more and smaller tasks",
                 Many(self.intervals, "interval"),
                 Many(self.workers as u64, "worker")
@@ -208,8 +208,7 @@ impl Analysis {
                     .to_owned()
             }
             Hint::SlowEnd => {
-                "it takes long to find out that all is done: there is too little work in a scope for so \
-                 many ranks; put more into one scope, or take fewer"
+                "it takes long to find out that all is done: there is too little work in a scope for this number of ranks; put more into one scope, or take fewer"
                     .to_owned()
             }
         };

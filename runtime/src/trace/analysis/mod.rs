@@ -21,25 +21,26 @@ use crate::comm::Rank;
 /// second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idle {
-    /// Before a worker's first task; for a worker that never had one, before the first task
-    /// anywhere.
+    /// The time before a worker's first task; for a worker that never had one, before the first
+    /// task anywhere.
     pub waiting_first: Duration,
     /// The part of [`Self::waiting_first`] before any task ran, wherever it was: nobody had forked
     /// one.
     pub unforked: Duration,
     /// Worker 0 was held by the body, which did its own work outside of joins.
     pub body: Duration,
-    /// Between two tasks, before anybody was asked for more: the runtime's own time.
+    /// The time between two tasks before anybody was asked for more: the runtime's own time.
     pub switching: Duration,
-    /// Between two tasks, while nobody asked had anything to give; all the time of a worker that
-    /// never had a task, from the first task anywhere to the last.
+    /// The time between two tasks while no rank that was asked had anything to give; all the time
+    /// of a worker that never had a task, from the first task anywhere to the last.
     pub starving: Duration,
     /// A task of the worker waited in a join, and of the tasks it waited for none was there to be
     /// run.
     pub joins: Duration,
-    /// Between two tasks, or in a join, while a request that was to bring some was under way.
+    /// The time between two tasks, or in a join, while a request that was to bring some was under
+    /// way.
     pub answer: Duration,
-    /// After a worker's last task.
+    /// The time after a worker's last task.
     pub end: Duration,
     /// The part of [`Self::end`] after all tasks and bodies were done, wherever they were: the time
     /// it took to find that out, and to leave.
@@ -118,9 +119,9 @@ pub struct Stretch {
     pub worker: usize,
     /// The name of its kind.
     pub kind: String,
-    /// When it was taken up, since the beginning of the scope.
+    /// The time at which it was taken up, since the beginning of the scope.
     pub begin: Duration,
-    /// When it was set down, since the beginning of the scope.
+    /// The time at which it was set down, since the beginning of the scope.
     pub end: Duration,
     /// Its own time, without the time for which it waited in joins, whatever the worker did then.
     pub own: Duration,
@@ -146,7 +147,7 @@ pub struct Deafness {
     pub rank: Rank,
     /// The name of the task's kind.
     pub kind: String,
-    /// When the rank read messages again, since the beginning of the scope.
+    /// The time at which the rank read messages again, since the beginning of the scope.
     pub end: Duration,
     /// The time for which it had read none.
     pub time: Duration,
@@ -183,7 +184,7 @@ pub struct RankAnalysis {
 /// tells the story in sentences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// From the first event on any rank to the last.
+    /// The time from the first event on any rank to the last.
     pub makespan: Duration,
     /// Every rank, in the order its trace was given.
     pub ranks: Vec<RankAnalysis>,

@@ -26,7 +26,7 @@ pub(super) struct Found {
 #[derive(Default)]
 pub(super) struct Known {
     traces: usize,
-    /// When the first task began.
+    /// The time at which the first task began.
     pub(super) first: Option<u64>,
     pub(super) longest: Option<Found>,
     pub(super) last: Option<Found>,
@@ -191,15 +191,15 @@ impl Track {
 pub(super) struct Raw {
     /// The times of the first and last events.
     pub(super) span: Option<(u64, u64)>,
-    /// When each worker ran tasks.
+    /// The times in which each worker ran tasks.
     busy: Vec<Spans>,
-    /// When each worker had a task that waited in a join, and ran no other.
+    /// The times in which each worker had a task that waited in a join, and ran no other.
     waits: Vec<Spans>,
-    /// When the body worked outside of joins.
+    /// The times in which the body worked outside of joins.
     pub(super) body: Spans,
-    /// When requests were under way.
+    /// The times in which requests were under way.
     requests: Spans,
-    /// When requests were under way that brought tasks.
+    /// The times in which requests were under way that brought tasks.
     served: Spans,
     steals: Steals,
     intervals: u64,

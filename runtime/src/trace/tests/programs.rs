@@ -290,7 +290,7 @@ fn analysis(
     Analysis::of(&traces(&reports(RANKS, policy, body)))
 }
 
-/// What rank 0 forks.
+/// The group of tasks that rank 0 forks.
 fn first<T: Task<(), Output = u64>>(
     make: impl Fn(u64) -> T + Sync,
     tasks: u64,
@@ -567,7 +567,7 @@ fn units_of_tasks(traces: &[Trace]) -> u64 {
     events.map(of).sum()
 }
 
-/// On workers that are threads every wait ends, and only tasks wait.
+/// Every wait ends on workers that are threads, and only tasks wait.
 #[test]
 fn waits_of_threads_are_pairs() {
     let options = ScopeOptions {

@@ -1,4 +1,5 @@
-//! When a direction proves that two features stay apart, with the bound on all rounding.
+//! The condition by which a direction proves that two features stay apart, with the bound on all
+//! rounding.
 //!
 //! # Lemma
 //!
@@ -45,9 +46,9 @@ use super::number::{Number, Vector, dot};
 /// The differences of P pairs of vertices when their motion starts and when it ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ways<N, const P: usize> {
-    /// At time 0.
+    /// The positions at time 0.
     pub(super) start: [Vector<N>; P],
-    /// At time 1.
+    /// The positions at time 1.
     pub(super) end: [Vector<N>; P],
 }
 
@@ -151,7 +152,7 @@ impl<N: Number> Bound<N> {
 /// Times from `from` to `to`, both included, for which the separation is proven.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Proven {
-    /// At most 0 if the start is among them.
+    /// The beginning; at most 0 if the start is among them.
     pub(super) from: f64,
     /// Infinite if the end is among them.
     pub(super) to: f64,

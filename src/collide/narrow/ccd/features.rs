@@ -9,7 +9,7 @@
 
 use super::number::{Number, Vector, cross, dot, held, minus, plus, select};
 
-/// Where the vertices of both features are closest, and in which direction they are apart.
+/// The points at which both features are closest, and the direction in which they are apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nearest<N> {
     /// A direction that points from the second feature to the first, and may have any length. It

@@ -83,9 +83,9 @@ pub const SLACK: f64 = 1.0 / (1 << 24) as f64;
 /// A vertex on its straight way through the time step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
-    /// Where it is at time 0.
+    /// Its position at time 0.
     pub start: DVec3,
-    /// Where it is at time 1.
+    /// Its position at time 1.
     pub end: DVec3,
 }
 

@@ -69,7 +69,7 @@ fn edges([a, b, c, d]: [Motion; 4]) -> EdgeEdge {
     EdgeEdge { first, second }
 }
 
-/// What a batch leaves by four and by eight lanes.
+/// The results of a batch with four and with eight lanes.
 struct Both<'a, Q, const P: usize>(Batch<'a, Q, P>);
 
 impl<Q: Features<P>, const P: usize> Clone for Both<'_, Q, P> {
@@ -141,7 +141,7 @@ fn many_queries_have_the_bits_of_one() {
 }
 
 #[test]
-fn what_the_first_stage_certifies_the_second_does_too() {
+fn pairs_certified_by_the_first_stage_are_certified_by_the_second() {
     // So it makes no difference for the answer that the first one knows no scale.
     let mut random = Random(5);
     let mut certified = 0;

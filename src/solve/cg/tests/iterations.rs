@@ -131,7 +131,7 @@ fn textbook_iterations(
 
 /// Predicting, following and rounding cost no iterations beside the textbook's method.
 #[test]
-fn it_takes_as_many_iterations_as_the_textbook_has() {
+fn the_solve_takes_as_many_iterations_as_the_textbook_method() {
     for (side, mass) in [(30, 1e-2), (30, 1e-7), (60, 1e-5)] {
         let mut sheet = Sheet::new(side, 16).with_aggregates(60);
         sheet.mass = mass;

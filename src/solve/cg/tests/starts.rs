@@ -1,4 +1,4 @@
-//! What a solve starts from, and when it is over at once.
+//! Tests of the vectors that a solve can start from, and of solves that are over at once.
 
 use super::*;
 
@@ -123,7 +123,7 @@ fn a_start_along_two_vectors_is_the_nearest_combination() {
 }
 
 #[test]
-fn nothing_to_do_is_done_at_once() {
+fn a_system_that_is_solved_already_takes_no_iteration() {
     let sheet = Sheet::new(6, 2);
     let (outcome, x, _) = solve(&sheet, 2, 4, |job| {
         job.filter.clear();

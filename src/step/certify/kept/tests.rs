@@ -124,7 +124,7 @@ fn fold() -> Made {
     Made::new("").mesh("strip", &strip)
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 struct Ran {
     /// The pairs that crossed at the start.
@@ -157,7 +157,7 @@ fn run(world: &World, comm: &mut dyn Comm, count: u64) -> Ran {
     steps(world, comm, (count, false))
 }
 
-/// Takes so many steps, or some more than it takes to be free.
+/// Takes this number of steps, or some more than it takes to be free.
 fn steps(world: &World, comm: &mut dyn Comm, (count, until_free): (u64, bool)) -> Ran {
     let mut simulation = Simulation::new(world, comm, &ScopeOptions::default()).unwrap();
     let old = world.tree().new_to_old();
@@ -315,7 +315,7 @@ fn all_integrators_pull_apart() {
 }
 
 #[test]
-fn momentum_is_kept() {
+fn pulling_tangles_apart_keeps_momentum() {
     let world = crossed().world();
     let mut comm = Solo::new();
     let mut simulation = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();

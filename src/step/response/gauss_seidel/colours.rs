@@ -1,14 +1,14 @@
 //! Colours of constraints: a function of the set of constraints alone.
 //!
 //! Each constraint has a priority, a hash of its kind and vertices. Its colour is the smallest that
-//! no constraint of its kind with a higher priority has at a vertex of both that can move. What
-//! cannot move is no conflict: thousands of constraints of pinned cloth have one colour. A hashed
-//! order makes few colours, hardly more than a vertex has constraints, and short chains of
+//! no constraint of its kind with a higher priority has at a vertex of both that can move. Vertices
+//! that cannot move are no conflict: thousands of constraints of pinned cloth have one colour. A
+//! hashed order makes few colours, hardly more than a vertex has constraints, and short chains of
 //! constraints that wait for each other; the order of numbers makes chains as long as cloth.
 //!
-//! A rank has all constraints of its own vertices. Of a constraint that has vertices of several
-//! ranks, each tells the others which colours are taken at its own, once all constraints of higher
-//! priority there have theirs. Then all of them find the same colour.
+//! A rank has all constraints of its own vertices. Where a constraint has vertices of several
+//! ranks, each of them tells the others which colours are taken at its own, once all constraints of
+//! higher priority there have theirs. Then all of them find the same colour.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -93,7 +93,7 @@ impl ToColour<'_> {
 /// The colours that were found.
 #[derive(Debug)]
 pub(crate) struct Colours {
-    /// For each constraint its kind and colour, in one number.
+    /// The kind and colour of each constraint, in one number.
     pub(crate) of: Vec<u32>,
     /// The rounds of messages that it took.
     pub(crate) rounds: u32,

@@ -48,7 +48,7 @@ pub(crate) struct Swept<'a> {
     pub(crate) team: &'a Team,
 }
 
-/// What vertices that take part belong to.
+/// The owner of each vertex that takes part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owners<'a> {
     pub(crate) me: usize,
@@ -71,9 +71,10 @@ struct Stage {
 pub(crate) struct Sweeps {
     order: Vec<u32>,
     stages: Vec<Stage>,
-    /// What the impulses of the constraints have summed to, in their order.
+    /// The sums of the impulses of the constraints, in their order.
     pushes: Vec<Push>,
-    /// What a stage does: impulses in kg m/s, and the changes of rate that were asked for in m/s.
+    /// The results of a stage: impulses in kg m/s, and the changes of rate that were asked for in
+    /// m/s.
     outcomes: Vec<(DVec3, f64)>,
     exchange: SweepExchange,
     /// How many colours there are of all kinds, and the rounds of messages that finding them took.
@@ -82,7 +83,7 @@ pub(crate) struct Sweeps {
 }
 
 impl Sweeps {
-    /// What the impulses of the constraints have summed to, each with the number of its constraint.
+    /// The sums of the impulses of the constraints, each with the number of its constraint.
     pub(crate) fn pushes(&self) -> impl Iterator<Item = (u32, Push)> + '_ {
         self.order.iter().copied().zip(self.pushes.iter().copied())
     }

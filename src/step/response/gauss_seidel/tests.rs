@@ -67,7 +67,7 @@ fn crowd() -> impl Strategy<Value = Crowd> {
 }
 
 impl Crowd {
-    /// The rank that owns each vertex, of so many ranks.
+    /// The rank that owns each vertex, of this number of ranks.
     fn owner(&self, vertex: u32, ranks: usize) -> usize {
         vertex as usize * ranks / self.velocities.len()
     }
