@@ -140,6 +140,12 @@ struct ObjectReport {
     /// Only a body has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     analytic: Option<bool>,
+    /// Only a body that deforms has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<usize>,
+    /// Only a body that deforms has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_sample_s: Option<f64>,
 }
 
 impl ObjectReport {
@@ -160,6 +166,8 @@ impl ObjectReport {
             quads_cut: None,
             polygons_cut: None,
             analytic: None,
+            samples: None,
+            last_sample_s: None,
         };
         match object.kind {
             ObjectKind::Cloth {
@@ -173,7 +181,10 @@ impl ObjectReport {
                 report.quads_cut = Some(quads);
                 report.polygons_cut = Some(more);
             }
-            ObjectKind::Body { analytic } => report.analytic = Some(analytic),
+            ObjectKind::Body { analytic, deforms } => {
+                report.analytic = Some(analytic);
+                (report.samples, report.last_sample_s) = deforms.unzip();
+            }
         }
         report
     }

@@ -21,6 +21,8 @@ use super::check::LARGEST;
 use super::{FileMesh, MAX_VERTICES, MeshError, TriMesh};
 use crate::scene::{Deformation, Placement, Sequence};
 
+/// The fewest samples that a body may have: one alone is a mesh that keeps its shape.
+const FEWEST_SAMPLES: usize = 2;
 /// The most samples that a body may have.
 pub const MOST_SAMPLES: usize = 1_000_000;
 
@@ -318,19 +320,19 @@ fn words<const N: usize>(file: &mut File) -> io::Result<[[u8; 4]; N]> {
 
 /// A count that a file gives, if it is one.
 fn counted(path: &Path, count: i32, what: &str) -> Result<usize, MeshError> {
-    let most = if what == "samples" {
-        MOST_SAMPLES
+    let (least, most) = if what == "samples" {
+        (FEWEST_SAMPLES, MOST_SAMPLES)
     } else {
-        MAX_VERTICES
+        (1, MAX_VERTICES)
     };
     let known = usize::try_from(count).ok();
     known
-        .filter(|count| (1..=most).contains(count))
+        .filter(|count| (least..=most).contains(count))
         .ok_or_else(|| {
             malformed(
                 path,
                 format!(
-                    "it says that it has {count} {what}, and there are 1 to {most}; export it again"
+                    "it says that it has {count} {what}, and there are {least} to {most}; export it again"
                 ),
             )
         })
@@ -394,6 +396,13 @@ pub fn files_of(pattern: &Path) -> Result<Vec<PathBuf>, NoSequence> {
         let message = format!(
             "names no file: there is none in {} with a number in the place of `*`",
             folder.shown()
+        );
+        return Err(NoSequence(message));
+    }
+    if let [(_, only)] = &found[..] {
+        let message = format!(
+            "has one file, {}, and a sequence has at least {FEWEST_SAMPLES}; export the others, or name the file as `mesh`",
+            only.shown()
         );
         return Err(NoSequence(message));
     }

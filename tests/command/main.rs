@@ -10,6 +10,7 @@ mod book;
 mod certify;
 mod compare;
 mod crossings;
+mod deforming;
 mod export;
 mod failures;
 mod house;

@@ -255,12 +255,16 @@ impl BodySurface {
         vertices: [u32; N],
         weights: [f64; N],
     ) -> DVec3 {
-        let all = vertices.iter().zip(weights);
         match &self.deforms {
-            None => sweep.velocity(all.map(|(&v, w)| self.positions[v as usize] * w).sum()),
+            None => {
+                let all = vertices.iter().zip(weights);
+                sweep.velocity(all.map(|(&v, w)| self.positions[v as usize] * w).sum())
+            }
             Some((end, dt)) => {
-                let way = |v: usize| end.positions[v] - self.positions[v];
-                all.map(|(&v, w)| way(v as usize) * w).sum::<DVec3>() / *dt
+                // The weights add up to 1 to rounding alone: a velocity that all have in common stays.
+                let way = vertices.map(|v| end.positions[v as usize] - self.positions[v as usize]);
+                let others = way.iter().zip(weights).skip(1);
+                others.fold(way[0], |sum, (&own, w)| sum + (own - way[0]) * w) / *dt
             }
         }
     }

@@ -96,6 +96,12 @@ impl Deforming {
         })
     }
 
+    /// The time of each sample in s, ascending; at least one.
+    #[must_use]
+    pub(crate) fn times(&self) -> &[f64] {
+        self.source.times()
+    }
+
     /// Reads what a step between these times (s) needs at its start and at its end.
     ///
     /// # Errors

@@ -470,6 +470,9 @@ fn vertex_turning(
 
 /// Tests a cloth vertex against a face of a body that deforms, whose corners go straight from where
 /// they are to these places (m). Heights over the face's plane are taken to change evenly.
+///
+/// All is seen from the first corner, so that a face which keeps its shape is one of a rigid body,
+/// to the last bit.
 fn vertex_deforming(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &BodySurface),
@@ -480,17 +483,18 @@ fn vertex_deforming(
 ) {
     let corners = solid.surface.triangles()[face as usize];
     let begin = corners.map(|v| solid.positions[v as usize]);
-    let end = corners.map(|v| ends[v as usize]);
+    let way = [0, 1, 2].map(|k| ends[corners[k] as usize] - begin[k]);
     let face_normal = solid.normals[face as usize];
     let start = snap.x[vertex as usize];
-    let motion = snap.v[vertex as usize] * snap.dt;
+    let motion = (snap.v[vertex as usize] - way[0] / snap.dt) * snap.dt;
     let height = (start - begin[0]).dot(face_normal);
     let kept = snap.distances.from_body(vertex, body);
     if height < -kept {
         return;
     }
+    let end = [0, 1, 2].map(|k| begin[k] + (way[k] - way[0]));
     let end_normal = (end[1] - end[0]).cross(end[2] - end[0]).normalize_or_zero();
-    let sink = height - (start + motion - end[0]).dot(end_normal);
+    let sink = (start - begin[0]).dot(face_normal - end_normal) - motion.dot(end_normal);
     let meeting = if sink > 0.0 {
         (height / sink).clamp(0.0, 1.0)
     } else {
@@ -498,7 +502,7 @@ fn vertex_deforming(
     };
     for time in [0.0, meeting] {
         let p = start + motion * time;
-        let [a, b, c] = [0, 1, 2].map(|k| begin[k] + (end[k] - begin[k]) * time);
+        let [a, b, c] = [0, 1, 2].map(|k| begin[k] + (way[k] - way[0]) * time);
         let w = on_triangle(p, a, b, c);
         let q = a * w[0] + b * w[1] + c * w[2];
         let nearest = |normal| solid.is_nearest(face, w, normal);

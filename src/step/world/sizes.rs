@@ -45,6 +45,8 @@ pub enum ObjectKind {
     Body {
         /// Whether it is analytic.
         analytic: bool,
+        /// The samples that it deforms by, and the time of the last one in s, if it deforms.
+        deforms: Option<(usize, f64)>,
     },
 }
 
@@ -74,12 +76,16 @@ impl fmt::Display for ObjectSizes {
                 }
                 write!(f, ", {}", mass(kg))
             }
-            ObjectKind::Body { analytic } => {
+            ObjectKind::Body { analytic, deforms } => {
                 let formula = match analytic {
                     true => "; cloth meets its formula, triangles are for pictures",
                     false => "",
                 };
-                write!(f, "body `{name}`: {sizes}, without mass{formula}")
+                write!(f, "body `{name}`: {sizes}, without mass{formula}")?;
+                if let Some((samples, last)) = deforms {
+                    write!(f, "; deforms by {samples} samples, the last at {last} s")?;
+                }
+                Ok(())
             }
         }
     }
@@ -100,12 +106,16 @@ impl World {
                 polygons: self.polygons[index],
             },
         });
-        let bodies = scene.bodies.iter().zip(self.body_meshes());
-        let bodies = bodies.map(|(body, mesh)| ObjectSizes {
+        let bodies = (scene.bodies.iter().zip(self.body_meshes())).zip(&self.body_motions);
+        let bodies = bodies.map(|((body, mesh), motion)| ObjectSizes {
             name: body.name.clone(),
             sizes: Sizes::of(mesh),
             kind: ObjectKind::Body {
                 analytic: matches!(body.surface, Surface::Analytic),
+                deforms: motion.deforming().and_then(|deforming| {
+                    let times = deforming.times();
+                    Some((times.len(), *times.last()?))
+                }),
             },
         });
         cloths.chain(bodies).collect()
