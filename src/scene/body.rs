@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use glam::DVec3;
 
 use super::form::{Amount, Direction, OneOf, Text, Vector, words};
+use super::in_time::Changing;
 use super::key::{Key, Nested, Value, note_missing, read_keys, write_lines};
 use super::motion;
 use super::objects::{Surroundings, file, file_that_is_there, motion_of, name, prim};
 use super::quantity::Dimension;
 use super::reader::{Range, Table};
-use super::{Axis, Body, Deformation, Placement, Sequence, Shape, Surface, Units, Up, defaults};
+use super::{
+    Axis, Body, Deformation, InTime, Placement, Sequence, Shape, Surface, Units, Up, defaults,
+};
 use crate::mesh::files_of;
 
 /// The shapes of bodies.
@@ -88,7 +91,7 @@ pub(super) struct BodyKeys {
     made_of: MadeOf,
     edge: Option<f64>,
     thickness: Option<f64>,
-    friction: f64,
+    friction: InTime<f64>,
     velocity: Option<DVec3>,
 }
 
@@ -118,7 +121,7 @@ impl Default for BodyKeys {
             made_of: MadeOf::Triangles,
             edge: None,
             thickness: None,
-            friction: defaults::BODY_FRICTION,
+            friction: InTime::constant(defaults::BODY_FRICTION),
             velocity: None,
         }
     }
@@ -396,8 +399,8 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
     Key::new(
         "friction",
         &Of {
-            form: Amount(Dimension::NUMBER, Range::NonNegative),
-            get: |body| Some(body.friction),
+            form: Changing(Amount(Dimension::NUMBER, Range::NonNegative)),
+            get: |body| Some(body.friction.clone()),
             set: |body, friction| body.friction = friction,
         },
         "Coulomb's coefficient of its friction with cloth. With a cloth that has its own, the pair has \
@@ -658,7 +661,7 @@ impl From<&Body> for BodyKeys {
         let mut said = Self {
             name: Some(body.name.clone()),
             thickness: body.thickness,
-            friction: body.friction,
+            friction: body.friction.clone(),
             velocity: body.motion.is_none().then_some(body.velocity),
             ..Self::default()
         };

@@ -7,11 +7,10 @@ use glam::DVec3;
 use weft_runtime::Policy;
 
 use super::{
-    Balance, BendingModel, ContactPairs, ContactParameters, Crossings, Culling, Format, Integrator,
-    Material, MembraneModel, Output, Partition, Pipeline, Preconditioner, Response, Sides, Solver,
-    Squeezed, Start, Substeps, Time,
+    AirInTime, Balance, BendingModel, ContactPairs, ContactParameters, Crossings, Culling, Format,
+    InTime, Integrator, Material, MembraneModel, Output, Partition, Pipeline, Preconditioner,
+    Response, Sides, Solver, Squeezed, Start, Substeps, Time,
 };
-use crate::physics::air::Air;
 
 /// Acceleration of gravity in m/s², z up.
 pub const GRAVITY: DVec3 = DVec3::new(0.0, 0.0, -9.81);
@@ -69,11 +68,11 @@ impl Material {
 }
 
 /// No wind; the density of the standard atmosphere at 20 °C, 1.204 kg/m³.
-impl Default for Air {
+impl Default for AirInTime {
     fn default() -> Self {
         Self {
-            wind: DVec3::ZERO,
-            density: 1.204,
+            wind: InTime::constant(DVec3::ZERO),
+            density: InTime::constant(1.204),
         }
     }
 }

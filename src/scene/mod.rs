@@ -41,6 +41,7 @@ mod error;
 mod fabrics;
 mod form;
 mod idle;
+mod in_time;
 mod key;
 pub mod load;
 mod material;
@@ -65,6 +66,7 @@ use crate::physics::air::Air;
 
 pub use error::{Location, Problem, SceneError};
 pub use fabrics::Fabric;
+pub use in_time::InTime;
 pub use motion::{Interpolation, Keyframe, Motion, Turn};
 use quantity::Number;
 pub use quantity::parse_time;
@@ -83,9 +85,9 @@ pub struct Scene {
     /// Time step and end.
     pub time: Time,
     /// Acceleration in m/s².
-    pub gravity: DVec3,
+    pub gravity: InTime<DVec3>,
     /// The air, for cloths that have drag coefficients.
-    pub air: Air,
+    pub air: AirInTime,
     /// The cloths, at least one.
     pub cloths: Vec<Cloth>,
     /// Bodies the cloths collide with.
@@ -443,6 +445,26 @@ impl BendingModel {
     }
 }
 
+/// The air around cloth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AirInTime {
+    /// Its velocity in m/s.
+    pub wind: InTime<DVec3>,
+    /// Its density in kg/m³.
+    pub density: InTime<f64>,
+}
+
+impl AirInTime {
+    /// The air at a time in s.
+    #[must_use]
+    pub fn at(&self, time: f64) -> Air {
+        Air {
+            wind: self.wind.at(time),
+            density: self.density.at(time),
+        }
+    }
+}
+
 /// Vertices that are held, in all directions or in some, and where they are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pin {
@@ -458,6 +480,10 @@ pub struct Pin {
     /// The name of the body that they follow, if they do: velocity and motion are then those of the
     /// body.
     pub follow: Option<String>,
+    /// The time in s from which they are held; `None` for the start.
+    pub from: Option<f64>,
+    /// The time in s at which they are let go; `None` if they never are.
+    pub until: Option<f64>,
 }
 
 impl Pin {
@@ -470,7 +496,20 @@ impl Pin {
             velocity: DVec3::ZERO,
             motion: None,
             follow: None,
+            from: None,
+            until: None,
         }
+    }
+
+    /// The times in s, of the starts of substeps, from which and until which it holds its vertices:
+    /// a substep that begins at such a time to rounding is one of what comes then.
+    #[must_use]
+    pub(crate) fn holding(&self) -> [f64; 2] {
+        let time = |time: Option<f64>, never: f64| time.map_or(never, |time| time - AT_THAT_TIME);
+        [
+            time(self.from, f64::NEG_INFINITY),
+            time(self.until, f64::INFINITY),
+        ]
     }
 
     /// Whether it does the same to its vertices as another one.
@@ -484,6 +523,7 @@ impl Pin {
         self.velocity == other.velocity
             && moves_alike
             && self.follow == other.follow
+            && (self.from, self.until) == (other.from, other.until)
             && self.slide.free() == other.slide.free()
     }
 
@@ -493,6 +533,9 @@ impl Pin {
         self.velocity == DVec3::ZERO && self.motion.is_none()
     }
 }
+
+/// Seconds by which the start of a substep may be off by rounding.
+const AT_THAT_TIME: f64 = 1e-9;
 
 /// The vertices of a pin.
 #[derive(Clone, Debug, PartialEq)]
@@ -571,7 +614,7 @@ pub struct Body {
     /// Its thickness in m, if it is not that of all.
     pub thickness: Option<f64>,
     /// Coulomb's coefficient of friction with cloth.
-    pub friction: f64,
+    pub friction: InTime<f64>,
     /// Constant velocity in m/s; zero for a body at rest, or one with a motion.
     pub velocity: DVec3,
     /// The path of the body, if it does not keep its velocity.

@@ -3,7 +3,7 @@
 use glam::DVec3;
 
 use super::error::did_you_mean;
-use super::form::{Direction, Numbers, Text, Vector, Written, plain};
+use super::form::{Amount, Direction, Numbers, Text, Vector, Written, plain};
 use super::key::{Key, Nested, Value, read_keys, write_inline};
 use super::load::MOST_VERTICES;
 use super::motion;
@@ -26,6 +26,8 @@ pub(super) struct PinKeys {
     velocity: Option<DVec3>,
     motion: Option<Motion>,
     follow: Option<String>,
+    from: Option<f64>,
+    until: Option<f64>,
 }
 
 type Of<F> = Value<PinKeys, F>;
@@ -147,6 +149,27 @@ pub(super) const KEYS: &[Key<PinKeys>] = &[
          start, instead of `velocity` and `motion`.",
     )
     .unset("none"),
+    Key::new(
+        "from",
+        &Of {
+            form: Amount(Dimension::TIME, Range::NonNegative),
+            get: |pin| pin.from,
+            set: |pin, from| pin.from = Some(from),
+        },
+        "The time from which the vertices are held. Before it they are free; then they go to where \
+         the pin would have had them, at no more than 1 m/s.",
+    )
+    .unset("the start"),
+    Key::new(
+        "until",
+        &Of {
+            form: Amount(Dimension::TIME, Range::Positive),
+            get: |pin| pin.until,
+            set: |pin, until| pin.until = Some(until),
+        },
+        "The time at which the vertices are let go. They keep the velocity that they have then.",
+    )
+    .unset("they never are"),
 ];
 
 /// Reads a pin, in steps of `step` seconds, of a cloth that has a file or has none.
@@ -194,12 +217,23 @@ pub(super) fn pin(table: &Table<'_>, step: f64, has_file: bool) -> Pin {
             "a pin has one of `velocity`, `motion` and `follow`; a body that it follows has its own",
         );
     }
+    if said
+        .until
+        .is_some_and(|until| until <= said.from.unwrap_or(0.0))
+    {
+        table.note(
+            "until",
+            "is not later than `from`; a pin holds vertices from the one time to the other",
+        );
+    }
     Pin {
         held,
         slide,
         velocity: said.velocity.unwrap_or(DVec3::ZERO),
         motion,
         follow: said.follow.filter(|_| !has_own),
+        from: said.from,
+        until: said.until,
     }
 }
 
@@ -291,6 +325,8 @@ impl From<&Pin> for PinKeys {
             velocity: moves.then_some(pin.velocity),
             motion: pin.motion.clone().filter(|_| own),
             follow: pin.follow.clone(),
+            from: pin.from,
+            until: pin.until,
             ..said
         }
     }

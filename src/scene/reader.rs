@@ -359,6 +359,11 @@ impl<'a> Table<'a> {
         (self.entry(key)).is_some_and(|entry| matches!(entry.node.value, Value::Text(_)))
     }
 
+    /// Whether the value of a key is a table.
+    pub(super) fn is_table(&self, key: &'static str) -> bool {
+        (self.entry(key)).is_some_and(|entry| matches!(entry.node.value, Value::Table(_)))
+    }
+
     /// A boolean, or `None` if absent.
     pub(super) fn boolean(&self, key: &'static str) -> Option<bool> {
         let entry = self.entry(key)?;

@@ -15,8 +15,9 @@ use super::material;
 use super::motion::{self, KeyframeKeys};
 use super::pin::{self, PinKeys};
 use super::sections::Root;
-use super::{Balance, ContactParameters, Material, Motion, Output, Partition, Solver, Start, Time};
-use crate::physics::air::Air;
+use super::{
+    AirInTime, Balance, ContactParameters, Material, Motion, Output, Partition, Solver, Start, Time,
+};
 
 /// A page that has no place for one of the tables.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -55,7 +56,7 @@ fn tables() -> [(&'static str, String); 6] {
         ("a scene", {
             let mut rows = Rows::new();
             rows.section::<Root>();
-            rows.section::<Air>();
+            rows.section::<AirInTime>();
             rows.section::<Time>();
             rows.section::<Start>();
             rows.section::<ContactParameters>();

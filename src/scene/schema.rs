@@ -15,8 +15,9 @@ use super::material;
 use super::motion::{self, KeyframeKeys};
 use super::pin::{self, PinKeys};
 use super::sections::Root;
-use super::{Balance, ContactParameters, Material, Motion, Output, Partition, Solver, Start, Time};
-use crate::physics::air::Air;
+use super::{
+    AirInTime, Balance, ContactParameters, Material, Motion, Output, Partition, Solver, Start, Time,
+};
 
 /// The dialect, which every editor knows.
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
@@ -31,7 +32,7 @@ fn scene() -> Value {
     let mut scene = object(Root::KEYS, &Root::default(), &[]);
     let properties = &mut scene["properties"];
     let mut section = |name: &str, schema: Value| properties[name] = schema;
-    section(Air::NAME, section_schema::<Air>());
+    section(AirInTime::NAME, section_schema::<AirInTime>());
     section(Time::NAME, section_schema::<Time>());
     section(Start::NAME, section_schema::<Start>());
     section(

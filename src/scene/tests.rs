@@ -123,7 +123,7 @@ fn all_keys_have_defaults_but_those_of_the_cloth() {
     let scene = parse(CLOTH).unwrap();
     assert_eq!(scene.name, "scene");
     assert_eq!(scene.time, Time::default());
-    assert_eq!(scene.gravity, DVec3::new(0.0, 0.0, -9.81));
+    assert_eq!(scene.gravity.at(0.0), DVec3::new(0.0, 0.0, -9.81));
     assert_eq!(scene.contact, ContactParameters::default());
     assert_eq!(scene.solver, Solver::default());
     assert_eq!(scene.partition, Partition::default());
@@ -138,7 +138,7 @@ fn all_keys_have_defaults_but_those_of_the_cloth() {
 fn every_key_arrives_in_si_units() {
     let scene = parse(FULL).unwrap();
     assert_eq!(scene.title, "Everything \"quoted\" µ");
-    assert_eq!(scene.gravity, DVec3::new(1.0, 0.0, -9.81));
+    assert_eq!(scene.gravity.at(0.0), DVec3::new(1.0, 0.0, -9.81));
     assert_eq!(
         scene.time,
         Time {
@@ -221,7 +221,7 @@ fn every_key_arrives_in_si_units() {
     assert_eq!(plane.surface, Surface::Triangles { edge: 4.0 / 32.0 });
     assert_eq!(cuboid.surface, Surface::Triangles { edge: 0.03 });
     assert_eq!(capsule.surface, Surface::Triangles { edge: 0.1 / 8.0 });
-    assert_eq!(capsule.friction, 0.7);
+    assert_eq!(capsule.friction, InTime::constant(0.7));
     assert_eq!(scene.balance.policy.split, Split::OLDEST);
     assert_eq!(scene.balance.ranks, Some(3));
     assert_eq!(scene.partition.patches, Some(64));
@@ -456,7 +456,7 @@ fn motions_that_cannot_be_are_refused() {
 #[test]
 fn materials_have_models_and_directions() {
     let scene = parse(MODELS).unwrap();
-    assert_eq!(scene.air.wind, DVec3::new(3.0, 0.0, 0.0));
+    assert_eq!(scene.air.wind.at(0.0), DVec3::new(3.0, 0.0, 0.0));
     let woven = &scene.cloths[0];
     assert_eq!(woven.weave, Some(DVec3::Y));
     assert_eq!(
@@ -864,7 +864,7 @@ fn bad_scenes_are_refused_with_these_words() {
         ),
         (
             "speed = 1",
-            "speed: unknown key; here can be `follow`, `group`, `max`, `min`, `motion`, `nearest`, `plane`, `rail`, `velocity`, `vertices`",
+            "speed: unknown key; here can be `follow`, `from`, `group`, `max`, `min`, `motion`, `nearest`, `plane`, `rail`, `until`, `velocity`, `vertices`",
         ),
     ] {
         refused(
@@ -1188,7 +1188,12 @@ fn the_scenes_of_the_paper_have_ten_thousand_vertices_and_an_offset() {
                 .iter()
                 .all(|body| matches!(body.surface, Surface::Triangles { .. }))
         );
-        assert!(scene.bodies.iter().all(|body| body.friction == 0.5));
+        assert!(
+            scene
+                .bodies
+                .iter()
+                .all(|body| body.friction == InTime::constant(0.5))
+        );
         assert_eq!(scene.time.end, 2.0);
     }
 }

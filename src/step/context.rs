@@ -7,8 +7,8 @@ use super::domain::Domain;
 use super::error::StepError;
 use super::substep::Substep;
 use super::system::load::Collapsed;
-use super::world::World;
 use super::world::prescribed_motion::PrescribedMotion;
+use super::world::{Friction, World};
 use crate::solve::fault::{self, Fault};
 
 /// The scene, the rank's domain, and the substep: what every stage may read.
@@ -31,6 +31,18 @@ pub(crate) struct OwnPinned<'a> {
 }
 
 impl<'a> Context<'a> {
+    /// The acceleration of gravity in the substep, in m/s².
+    pub(crate) fn gravity(self) -> DVec3 {
+        let time = self.substep.load_time(self.world);
+        self.world.scene().gravity.at(time)
+    }
+
+    /// The friction of each pair in the substep.
+    pub(crate) fn friction(self) -> &'a Friction {
+        let now = self.substep.friction.as_ref();
+        now.unwrap_or_else(|| self.world.friction())
+    }
+
     /// The masses of the owned vertices in kg.
     pub(crate) fn masses(self) -> &'a [f64] {
         &self.world.model().masses()[self.domain.owned()]
@@ -38,18 +50,19 @@ impl<'a> Context<'a> {
 
     /// Whether pins hold each of the owned vertices.
     pub(crate) fn pinned(self) -> &'a [bool] {
-        &self.world.pinned()[self.domain.owned()]
+        &self.substep.pinned(self.world)[self.domain.owned()]
     }
 
     /// The owned vertices that pins hold, ascending.
     pub(crate) fn own_pinned(self) -> impl Iterator<Item = OwnPinned<'a>> {
         let owned = self.domain.owned();
         let all = self.world.pins().of(&owned).iter();
-        all.map(move |pinned| OwnPinned {
+        let all = all.map(move |pinned| OwnPinned {
             vertex: pinned.vertex,
             row: pinned.vertex as usize - owned.start,
             motion: &self.substep.prescribed[pinned.pin as usize],
-        })
+        });
+        all.filter(|pinned| pinned.motion.holds)
     }
 
     /// The velocity in m/s that a pin prescribes for a vertex that begins at `x` (m), zero in the

@@ -422,7 +422,7 @@ impl<'w> Simulation<'w> {
         system.hold_pins(at, begin);
         begin_free_integration(at, local, begin, integrator);
         integrator.share_ahead(comm)?;
-        let collapsed = system.assemble_first(at.world, integrator, local);
+        let collapsed = system.assemble_first(at, integrator, local);
         at.agree_on_collapse(comm, collapsed)?;
         if integrator.integrator == Integrator::Central {
             // The findings of the last step are part of the state.

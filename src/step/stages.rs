@@ -112,7 +112,7 @@ impl Simulation<'_> {
         let count = Some(("contacts", report.contacts));
         report.times[0] = clock.lap(comm, count, Some(PHASES[1]));
 
-        let ahead = exchange.take_ahead(at.substep.dt);
+        let ahead = exchange.take_ahead(at.substep.dt, at.substep.load_time(world));
         let begin = state.of(at.domain.owned());
         if ahead.is_none() {
             let neighbourhood = Replica {
@@ -126,7 +126,7 @@ impl Simulation<'_> {
         begin_integration(comm, at, local, begin, constraints, integrator)?;
         let collapsed = ahead.unwrap_or_else(|| {
             at.domain.charge_assembly(comm);
-            system.assemble_first(world, integrator, local)
+            system.assemble_first(at, integrator, local)
         });
         let near_bodies = response.is_near_bodies();
         let near_bodies = exchange.agree_and_hear(comm, at, collapsed, near_bodies)?;
@@ -303,7 +303,7 @@ pub(super) fn assemble_second(
         v: velocities,
     };
     integrator.second(comm, at.substep.dt, begin, &mut local.v)?;
-    let collapsed = system.assemble_there(at.world, integrator, 0.0);
+    let collapsed = system.assemble_there(at, integrator, 0.0);
     at.agree_on_collapse(comm, collapsed)?;
     hold_pins_at_ends(at, local, integrator, system);
     Ok(())

@@ -4,8 +4,9 @@
 //! are found once for all of them; then a part is a substep itself to what looks at all of it.
 
 use super::integrate::substep_controller::SubstepController;
-use super::world::World;
 use super::world::prescribed_motion::PrescribedMotion;
+use super::world::{Friction, World};
+use crate::scene::Integrator;
 
 /// The substep that is being taken.
 #[derive(Clone, Debug)]
@@ -20,6 +21,10 @@ pub(crate) struct Substep {
     pub(crate) dt: f64,
     /// The motion that each pin prescribes in it.
     pub(crate) prescribed: Vec<PrescribedMotion>,
+    /// Whether pins hold each vertex in it; empty where these are always the same.
+    held: Vec<bool>,
+    /// The friction of each pair in it, if that changes in time.
+    pub(crate) friction: Option<Friction>,
 }
 
 impl Substep {
@@ -32,6 +37,8 @@ impl Substep {
             within: 0,
             dt: time.step,
             prescribed: Vec::new(),
+            held: Vec::new(),
+            friction: None,
         }
     }
 
@@ -70,10 +77,37 @@ impl Substep {
         (steps as f64 + controller.passed()) * world.scene().time.step
     }
 
-    /// Finds the motion that pins prescribe in it.
+    /// The simulated time in s of the loads that act in it.
+    pub(crate) fn load_time(&self, world: &World) -> f64 {
+        load_time(world, self.time(world), self.dt)
+    }
+
+    /// Finds the motion that pins prescribe in it, and the friction of pairs.
     pub(crate) fn place_pins(&mut self, world: &World) {
         let start = self.time(world);
         let times = [start, start + self.dt];
         world.pins().place(times, &mut self.prescribed);
+        let all = world.pinned().len();
+        (world.pins()).tell_held(&self.prescribed, all, &mut self.held);
+        self.friction = world.friction().then(world.scene(), self.load_time(world));
+    }
+
+    /// Whether pins hold each vertex in it.
+    pub(crate) fn pinned<'a>(&'a self, world: &'a World) -> &'a [bool] {
+        if self.held.is_empty() {
+            world.pinned()
+        } else {
+            &self.held
+        }
+    }
+}
+
+/// The simulated time in s at which loads are taken that change in time, in a substep of `dt` s from
+/// a time on: its middle, by which the momentum that they give is of second order, or its end with
+/// BDF2, which is of second order where forces are those of the end.
+pub(crate) fn load_time(world: &World, start: f64, dt: f64) -> f64 {
+    match world.scene().solver.integrator {
+        Integrator::Bdf2 => start + dt,
+        Integrator::Euler | Integrator::Newmark | Integrator::Central => start + 0.5 * dt,
     }
 }

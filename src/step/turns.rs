@@ -69,7 +69,7 @@ impl Turns<'_> {
                 let constraints = self.response.bodies.constraints();
                 begin_integration(comm, *at, local, self.begin, constraints, self.integrator)?;
                 at.domain.charge_assembly(comm);
-                let collapsed = (self.system).assemble_first(at.world, self.integrator, self.local);
+                let collapsed = (self.system).assemble_first(*at, self.integrator, self.local);
                 self.at.agree_on_collapse(comm, collapsed)?;
             }
         }

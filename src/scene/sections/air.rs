@@ -1,23 +1,23 @@
 //! The keys of `[air]`.
 
-use crate::physics::air::Air;
-use crate::scene::Scene;
 use crate::scene::form::{Amount, Vector};
+use crate::scene::in_time::Changing;
 use crate::scene::key::{Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
+use crate::scene::{AirInTime, Scene};
 
-type Of<F> = Value<Air, F>;
+type Of<F> = Value<AirInTime, F>;
 
-impl Section for Air {
+impl Section for AirInTime {
     const NAME: &'static str = "air";
 
     const KEYS: &'static [Key<Self>] = &[
         Key::new(
             "wind",
             &Of {
-                form: Vector(Dimension::SPEED, Range::Any),
-                get: |air| Some(air.wind),
+                form: Changing(Vector(Dimension::SPEED, Range::Any)),
+                get: |air| Some(air.wind.clone()),
                 set: |air, wind| air.wind = wind,
             },
             "The velocity of the air, for cloths with drag.",
@@ -26,8 +26,8 @@ impl Section for Air {
         Key::new(
             "density",
             &Of {
-                form: Amount(Dimension::DENSITY, Range::NonNegative),
-                get: |air| Some(air.density),
+                form: Changing(Amount(Dimension::DENSITY, Range::NonNegative)),
+                get: |air| Some(air.density.clone()),
                 set: |air, density| air.density = density,
             },
             "The density of the air, for cloths with drag.",

@@ -3,10 +3,11 @@
 use glam::DVec3;
 
 use crate::scene::form::{Text, Vector};
+use crate::scene::in_time::Changing;
 use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::{Dimension, Short};
 use crate::scene::reader::{Range, Table};
-use crate::scene::{Scene, defaults};
+use crate::scene::{InTime, Scene, defaults};
 
 /// The values of the keys above all tables.
 pub(in crate::scene) struct Root {
@@ -15,7 +16,7 @@ pub(in crate::scene) struct Root {
     /// The name of the run, if it is given.
     pub(in crate::scene) name: Option<String>,
     /// Acceleration in m/s².
-    pub(in crate::scene) gravity: DVec3,
+    pub(in crate::scene) gravity: InTime<DVec3>,
 }
 
 type Of<F> = Value<Root, F>;
@@ -48,8 +49,8 @@ impl Section for Root {
         Key::new(
             "gravity",
             &Of {
-                form: Vector(Dimension::ACCELERATION, Range::Any),
-                get: |root| Some(root.gravity),
+                form: Changing(Vector(Dimension::ACCELERATION, Range::Any)),
+                get: |root| Some(root.gravity.clone()),
                 set: |root, gravity| root.gravity = gravity,
             },
             "The acceleration of gravity; z points upwards where scenes are shown.",
@@ -80,7 +81,7 @@ impl Default for Root {
         Self {
             title: String::new(),
             name: None,
-            gravity: defaults::GRAVITY,
+            gravity: InTime::constant(defaults::GRAVITY),
         }
     }
 }
@@ -91,7 +92,7 @@ impl Root {
         Self {
             title: scene.title.clone(),
             name: Some(scene.name.clone()),
-            gravity: scene.gravity,
+            gravity: scene.gravity.clone(),
         }
     }
 }

@@ -45,7 +45,7 @@ struct Side {
 
 impl Side {
     /// A side of a tangle without vertices that pins hold, and those that are on both sides.
-    fn new(kept: &Kept, world: &World, (tangle, side): (u32, bool)) -> Self {
+    fn new(kept: &Kept, world: &World, held: &[bool], (tangle, side): (u32, bool)) -> Self {
         let is_beside = |m: &&Member| m.tangle == tangle && m.side == side;
         let is_on_both = |m: &Member| {
             let mut all = kept.of(m.vertex).iter();
@@ -53,7 +53,7 @@ impl Side {
         };
         let members = kept.members().iter().filter(is_beside);
         let vertices: Vec<usize> = members
-            .filter(|m| !world.pinned()[m.vertex as usize] && !is_on_both(m))
+            .filter(|m| !held[m.vertex as usize] && !is_on_both(m))
             .map(|m| m.vertex as usize)
             .collect();
         let masses = world.model().masses();
@@ -86,7 +86,8 @@ impl Certification {
         debug_assert_eq!(tangled.outside(), 0, "what is not kept crosses");
         let mut pulled = BTreeSet::new();
         for (tangle, direction) in directions(&self.kept, &tangled, &state.x) {
-            let sides = [false, true].map(|side| Side::new(&self.kept, world, (tangle, side)));
+            let sides =
+                [false, true].map(|side| Side::new(&self.kept, world, &self.held, (tangle, side)));
             let [first, second] = sides.each_ref().map(|side| side.velocity(world, goals));
             let lacks = PULL - direction.dot(first - second);
             let mobility: f64 = sides.iter().map(Side::mobility).sum();
@@ -155,7 +156,7 @@ impl Certification {
             movable: self.scenery.cloth(),
             movers: &resting,
             body_of: self.scenery.body_of(),
-            held: world.pinned(),
+            held: &self.held,
             suspended: &[],
             kept: Kept::EMPTY,
             self_collision,

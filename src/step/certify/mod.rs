@@ -57,6 +57,8 @@ pub(crate) struct Certification {
     edge: f64,
     /// Vertices, each with a body that lets it through, ascending.
     suspended: Vec<[u32; 2]>,
+    /// Whether pins hold each vertex in the last substep.
+    held: Vec<bool>,
     /// Cloth that started through cloth and is not free yet.
     kept: Kept,
     /// The changes of the last substep.
@@ -197,6 +199,7 @@ impl Certification {
             goal: Vec::new(),
             edge: mean_edge(geometry.cloth),
             suspended: Vec::new(),
+            held: world.pinned().to_vec(),
             kept: world.kept_at_start().clone(),
             cuts: Vec::new(),
         })
@@ -250,6 +253,8 @@ impl Certification {
         team: &Team,
     ) -> Result<Certified, StepError> {
         let (world, dt) = (at.world, at.substep.dt);
+        self.held.clear();
+        (self.held).extend_from_slice(at.substep.pinned(world));
         let geometry = world.geometry();
         let times = [at.substep.time(world), at.substep.next_time(world)];
         let movers = self.scenery.movers(geometry.body_motions, times);
@@ -274,7 +279,7 @@ impl Certification {
             movable: self.scenery.cloth(),
             movers: &movers,
             body_of: self.scenery.body_of(),
-            held: world.pinned(),
+            held: &self.held,
             suspended: &self.suspended,
             kept: &self.kept,
             self_collision: geometry.self_collision,
@@ -339,7 +344,7 @@ impl Certification {
             }
             for v in (0..state.len()).filter(|&v| found.kept[v] < 1.0) {
                 certified.cut += 1;
-                certified.lagging += u64::from(world.pinned()[v]);
+                certified.lagging += u64::from(self.held[v]);
                 goals.change(v, state.x[v], found.end(&step, v as u32), dt);
             }
             for (v, &by) in found.restored.iter().enumerate() {
@@ -383,7 +388,7 @@ impl Certification {
             let mean = sum / mass;
             let beyond = displacement(goals, v) - mean;
             let length = beyond.length();
-            if length > most && !world.pinned()[v] {
+            if length > most && !self.held[v] {
                 let end = state.x[v] + mean + beyond * (self.edge / length);
                 goals.change(v, state.x[v], end, dt);
                 curbed += 1;
@@ -409,7 +414,7 @@ impl Certification {
             let Some((depth, out)) = world.way_out(body, start, time) else {
                 continue;
             };
-            if world.pinned()[vertex] {
+            if self.held[vertex] {
                 continue;
             }
             let along = movers[body as usize].displacement(start);

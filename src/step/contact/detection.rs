@@ -148,7 +148,7 @@ impl Detection {
     /// Finds the velocities by which collisions are looked for.
     pub(crate) fn foresee(&mut self, at: Context<'_>, state: &State) {
         let Context { world, substep, .. } = at;
-        let fall = world.scene().gravity * substep.dt;
+        let fall = at.gravity() * substep.dt;
         let shares = &state.shares.elements;
         let foreseen = parts(&mut self.foreseen, shares).zip(shares);
         (state.shares).run(foreseen, |(foreseen, share)| {
@@ -159,6 +159,9 @@ impl Detection {
         for pinned in world.pins().of(&(0..state.len())) {
             let vertex = pinned.vertex as usize;
             let motion = &substep.prescribed[pinned.pin as usize];
+            if !motion.holds {
+                continue;
+            }
             let start = world.model().rest()[vertex];
             let free = motion.free * (state.v[vertex] + fall);
             let held = motion.velocity(pinned.vertex, start, state.x[vertex], substep.dt);

@@ -81,12 +81,14 @@ impl Simulation<'_> {
             // As it was typed, but for what rounding adds.
             (1e5 * limit).round() / 1e3
         );
-        let pins = torn(world, x, corner, limit);
+        // What pins held in the last step, which began at this time in s.
+        let began = self.time() - world.scene().time.step;
+        let pins = torn(world, x, corner, (limit, began));
         let near = ring(world, triangle);
         let bodies = squeezed(world, x, &near, self.time())
             .or_else(|| squeezed_elsewhere(world, x, triangle, self.time()));
         if pins.is_none() && bodies.is_none() {
-            return format!("{at}; {}", or_shorter_steps(world, triangle));
+            return format!("{at}; {}", or_shorter_steps(world, triangle, began));
         }
         let causes = pins.into_iter().chain(bodies);
         let (causes, surely): (Vec<String>, Vec<bool>) =
@@ -108,13 +110,13 @@ struct Cause {
 }
 
 /// The remedy where nothing forces cloth beyond its limit.
-fn or_shorter_steps(world: &World, triangle: u32) -> String {
+fn or_shorter_steps(world: &World, triangle: u32, began: f64) -> String {
     let mend = match world.scene().time.shortest {
         None => "take a shorter time.step, or a time.shortest to which steps may be cut",
         Some(_) => "take a shorter time.shortest",
     };
     let ring = ring(world, triangle);
-    let mut pins: Vec<usize> = held(world)
+    let mut pins: Vec<usize> = held(world, began)
         .filter(|held| ring.contains(&held.vertex))
         .map(|held| held.pin)
         .collect();
@@ -135,12 +137,12 @@ fn or_shorter_steps(world: &World, triangle: u32) -> String {
 }
 
 /// The two pins that are farther apart than cloth reaches between them by way of a vertex, if there
-/// are such.
-fn torn(world: &World, x: &[DVec3], via: u32, limit: f64) -> Option<Cause> {
+/// are such in a step that began at a time in s.
+fn torn(world: &World, x: &[DVec3], via: u32, (limit, began): (f64, f64)) -> Option<Cause> {
     let cloth = world.model().cloth_of_vertex()[via as usize] as usize;
     let pins = &world.scene().cloths[cloth].pins;
     let ways = ways(world, via);
-    let mut held: Vec<(u32, usize, f64)> = held(world)
+    let mut held: Vec<(u32, usize, f64)> = held(world, began)
         .map(|held| (held.vertex, held.pin, ways[held.vertex as usize]))
         .filter(|(vertex, ..)| world.model().cloth_of_vertex()[*vertex as usize] as usize == cloth)
         // A vertex that slides goes where it is pulled.
@@ -332,8 +334,8 @@ struct Held {
     pin: usize,
 }
 
-/// The vertices that pins hold.
-fn held(world: &World) -> impl Iterator<Item = Held> {
+/// The vertices that pins hold in a step that begins at a time in s.
+fn held(world: &World, began: f64) -> impl Iterator<Item = Held> {
     let cloths = world.model().cloth_of_vertex();
     let firsts = world.scene().cloths.iter().scan(0, |before, cloth| {
         let first = *before;
@@ -342,9 +344,14 @@ fn held(world: &World) -> impl Iterator<Item = Held> {
     });
     let firsts: Vec<usize> = firsts.collect();
     let all = world.pins().of(&(0..cloths.len())).iter();
-    all.map(move |pinned| Held {
+    let all = all.map(move |pinned| Held {
         vertex: pinned.vertex,
         pin: pinned.pin as usize - firsts[cloths[pinned.vertex as usize] as usize],
+    });
+    all.filter(move |held| {
+        let cloth = cloths[held.vertex as usize] as usize;
+        let [from, until] = world.scene().cloths[cloth].pins[held.pin].holding();
+        from <= began && began < until
     })
 }
 

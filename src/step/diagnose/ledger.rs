@@ -274,7 +274,7 @@ impl Impulses {
         let (owned, masses) = (at.domain.owned(), at.masses());
         let Velocities { start, end, moves } = velocities;
         let dt = at.substep.dt;
-        let falls = at.world.scene().gravity * dt;
+        let falls = at.gravity() * dt;
         let mean = |i: usize| (start[i] + end[i]) * 0.5;
         let of_patch = |patch: usize| {
             let vertices = tree.patch_vertices(patch);

@@ -23,6 +23,7 @@ use crate::step::error::StepError;
 use crate::step::integrate::time_integrator::{Jolt, TimeIntegrator};
 use crate::step::report::{Clock, PHASES, StepReport};
 use crate::step::state::{LocalState, State};
+use crate::step::substep::load_time;
 use crate::step::system::linear_system::{Following, LinearSystem};
 use crate::step::system::load::Collapsed;
 use crate::team::{Shares, parts};
@@ -32,6 +33,8 @@ use crate::team::{Shares, parts};
 struct Ahead {
     /// The length in s that the substep was expected to have.
     dt: f64,
+    /// The simulated time in s of the loads in it.
+    time: f64,
     outcome: Result<(), Collapsed>,
 }
 
@@ -101,11 +104,11 @@ impl Exchange {
         self.ahead = None;
     }
 
-    /// The outcome of assembling the system of a substep of length `dt` (s) before it began; `None`
-    /// if it is still to be assembled.
-    pub(crate) fn take_ahead(&mut self, dt: f64) -> Option<Result<(), Collapsed>> {
+    /// The outcome of assembling the system of a substep of length `dt` (s), with the loads of a time
+    /// in s, before it began; `None` if it is still to be assembled.
+    pub(crate) fn take_ahead(&mut self, dt: f64, time: f64) -> Option<Result<(), Collapsed>> {
         let ahead = self.ahead.take()?;
-        (ahead.dt == dt).then_some(ahead.outcome)
+        (ahead.dt == dt && ahead.time == time).then_some(ahead.outcome)
     }
 
     /// Fails on all ranks if a triangle has collapsed on one, and hears what each rank has to say.
@@ -361,9 +364,14 @@ fn assemble_ahead(
     let mut controller = at.substep.controller;
     controller.succeed();
     let dt = controller.length(at.world.scene().time.step);
-    let following = Following { tau: dt, stiff: dt };
+    let following = Following {
+        tau: dt,
+        stiff: dt,
+        time: load_time(at.world, at.substep.next_time(at.world), dt),
+    };
     Ahead {
         dt,
+        time: following.time,
         outcome: system.assemble_here(at.world, local, following),
     }
 }

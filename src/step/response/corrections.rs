@@ -275,9 +275,9 @@ impl Corrections {
 
     /// Begins with the constraints of contacts of vertices with bodies.
     fn take_contacts(&mut self, with: &Correcting<'_>, contacts: &Contacts) {
-        let (world, dt) = (with.at.world, with.at.substep.dt);
+        let (at, dt) = (with.at, with.at.substep.dt);
         self.impulses.clear(with.at.domain.owned());
-        let friction = |c: &Contact| world.friction().of(c);
+        let friction = |c: &Contact| at.friction().of(c);
         let bodies = contacts.vertex_body();
         self.impulses.extend(bodies.map(|c| Constraint {
             least_rate: least_rate(c, dt),
@@ -311,11 +311,11 @@ impl Corrections {
 
     /// Gives constraints to the contacts that have little to spare.
     fn admit(&mut self, with: &Correcting<'_>, contacts: &Contacts, v: &[DVec3]) {
-        let (world, dt) = (with.at.world, with.at.substep.dt);
+        let (at, dt) = (with.at, with.at.substep.dt);
         let numbers: Vec<u32> = self.resting.numbers(contacts.others_found()).collect();
         let constraints = contacts.others_at(numbers.iter().copied()).map(|kept| {
             let contact = kept.contact(with.surface());
-            Constraint::of_contact(&contact, world.friction().of(&contact), dt)
+            Constraint::of_contact(&contact, at.friction().of(&contact), dt)
         });
         let before = self.impulses.vertices().len();
         (self.impulses).admit(numbers.iter().copied().zip(constraints));

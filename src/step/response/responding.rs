@@ -262,9 +262,9 @@ pub(crate) fn step_context(at: Context<'_>, tau: f64) -> StepContext<'_> {
     StepContext {
         dt: at.substep.dt,
         tau,
-        gravity: at.world.scene().gravity,
+        gravity: at.gravity(),
         first: at.domain.owned().start as u32,
-        friction: at.world.friction(),
+        friction: at.friction(),
         masses: at.masses(),
         pinned: at.pinned(),
     }

@@ -37,6 +37,8 @@ pub(crate) struct Following {
     pub(crate) tau: f64,
     /// The time by which positions follow the change of velocities.
     pub(crate) stiff: f64,
+    /// The simulated time of the loads that act.
+    pub(crate) time: f64,
 }
 
 /// The matrix of a rank, without numbers.
@@ -79,22 +81,27 @@ impl LinearSystem {
     /// Assembles the first system of a substep.
     pub(crate) fn assemble_first(
         &mut self,
-        world: &World,
+        at: Context<'_>,
         integrator: &mut TimeIntegrator,
         local: &LocalState,
     ) -> Result<(), Collapsed> {
-        let tau = integrator.tau;
+        let (world, tau) = (at.world, integrator.tau);
+        let time = at.substep.load_time(world);
         match integrator.integrator {
             // Linearised where the substep begins.
-            Integrator::Euler => self.assemble_here(world, local, Following { tau, stiff: tau }),
+            Integrator::Euler => {
+                let stiff = tau;
+                self.assemble_here(world, local, Following { tau, stiff, time })
+            }
             Integrator::Newmark | Integrator::Central => {
-                self.assemble_here(world, local, Following { tau, stiff: 0.0 })
+                let stiff = 0.0;
+                self.assemble_here(world, local, Following { tau, stiff, time })
             }
             // Linearised where the substep would end at the velocities it begins with, which is
             // nearer by one order.
             Integrator::Bdf2 => {
                 integrator.linearise(&local.v);
-                self.assemble_there(world, integrator, tau)
+                self.assemble_there(at, integrator, tau)
             }
         }
     }
@@ -104,7 +111,7 @@ impl LinearSystem {
         &mut self,
         world: &World,
         local: &LocalState,
-        Following { tau, stiff }: Following,
+        Following { tau, stiff, time }: Following,
     ) -> Result<(), Collapsed> {
         let load = Load {
             times: Times {
@@ -112,8 +119,8 @@ impl LinearSystem {
                 stiff,
                 shift: stiff,
             },
-            gravity: world.scene().gravity,
-            air: world.scene().air,
+            gravity: world.scene().gravity.at(time),
+            air: world.scene().air.at(time),
             toward: None,
         };
         self.assemble(world, local.view(), &load)
@@ -123,18 +130,19 @@ impl LinearSystem {
     /// follow the change by `stiff` (s).
     pub(crate) fn assemble_there(
         &mut self,
-        world: &World,
+        at: Context<'_>,
         integrator: &TimeIntegrator,
         stiff: f64,
     ) -> Result<(), Collapsed> {
+        let (world, time) = (at.world, at.substep.load_time(at.world));
         let load = Load {
             times: Times {
                 tau: integrator.tau,
                 stiff,
                 shift: 0.0,
             },
-            gravity: world.scene().gravity,
-            air: world.scene().air,
+            gravity: world.scene().gravity.at(time),
+            air: world.scene().air.at(time),
             toward: Some(&integrator.toward),
         };
         let state = StateView {

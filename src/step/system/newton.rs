@@ -167,7 +167,7 @@ impl Newton<'_> {
     fn look(&mut self, comm: &mut dyn Comm) -> Result<Option<Residual>, StepError> {
         (self.integrator).linearise_at(comm, self.velocities, &self.solver.change)?;
         let tau = self.integrator.tau;
-        let collapsed = (self.system).assemble_there(self.at.world, self.integrator, tau);
+        let collapsed = (self.system).assemble_there(self.at, self.integrator, tau);
         for c in self.constraints {
             let i = c.local as usize;
             let dragged = c.dragged();

@@ -161,7 +161,8 @@ pub(crate) fn negligible(world: &World, tau: f64) -> f64 {
 
 /// The residual of gravity alone for a time in s, on all cloth, in √J.
 pub(crate) fn residual_of_gravity(world: &World, tau: f64) -> f64 {
-    tau * world.scene().gravity.length() * world.mass().sqrt()
+    let sizes = world.scene().gravity.values().map(DVec3::length);
+    tau * sizes.fold(0.0, f64::max) * world.mass().sqrt()
 }
 
 /// The tolerance of a scene's solves, with forces that act for `tau` (s).

@@ -108,7 +108,7 @@ fn a_system_is_what_its_elements_say_one_by_one() {
         };
         let (of_w, of_v) = (pull(&w), pull(&v));
         let forces = model.elastic_forces(&x).unwrap();
-        let gravity = world.scene().gravity;
+        let gravity = world.scene().gravity.at(0.0);
         let system = simulation.free_system(&mut Solo::new()).unwrap();
         let mut product = vec![DVec3::ZERO; w.len()];
         system.matrix.multiply(&w, &mut product, Rows::All);

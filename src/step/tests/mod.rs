@@ -6,6 +6,7 @@ mod corrections;
 mod deforming;
 mod faces;
 mod failures;
+mod in_time;
 mod ledger;
 mod limits;
 mod moving;

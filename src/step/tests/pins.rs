@@ -8,7 +8,7 @@ use super::moving::ends_the_same;
 use super::run;
 use super::{Simulation, World};
 use crate::collide::BodyMotion;
-use crate::scene::Scene;
+use crate::scene::{InTime, Scene};
 
 /// A sheet of 0.3 m by 0.3 m in the plane of x and y, 12 by 12 vertices, that steps of 0.4 ms are
 /// short enough for.
@@ -64,7 +64,7 @@ fn cloth_on_accelerating_pins_feels_the_acceleration_as_gravity() {
     let motion = format!(", motion = {{ keyframes = [{}] }}", keyframes.join(", "));
     let carried = scene(TIME, &pins(&motion), "");
     let mut still = scene(TIME, &pins(""), "");
-    still.gravity -= a;
+    still.gravity = InTime::constant(still.gravity.at(0.0) - a);
     let (carried, still) = (world(&carried), world(&still));
     let (c, s) = (run(&carried, 60, |_| {}), run(&still, 60, |_| {}));
     let swung = s.positions().iter().map(|x| x.z.abs());
@@ -116,7 +116,8 @@ fn beads_slide_as_on_an_inclined_plane() {
         let scene = scene(TIME, &pins, "");
         let (world, h) = (world(&scene), 0.004);
         let s = run(&world, 100, |_| {});
-        let way = free * (scene.gravity * (h * h * 100.0 * 101.0 / 2.0) + DVec3::X * (100.0 * h));
+        let way =
+            free * (scene.gravity.at(0.0) * (h * h * 100.0 * 101.0 / 2.0) + DVec3::X * (100.0 * h));
         for (start, x) in world.model().rest().iter().zip(s.positions()) {
             let off = *x - *start - way;
             assert!(off.length() < 1e-8, "{key}: {off}");

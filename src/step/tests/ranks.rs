@@ -155,7 +155,11 @@ fn a_system_does_not_depend_on_the_ones_before() {
     let mut other = new();
     for [tau, stiff] in [[2e-3, 2e-3], [2e-3, 5e-3], [5e-3, 2e-3]] {
         other.load_local();
-        let following = Following { tau, stiff };
+        let following = Following {
+            tau,
+            stiff,
+            time: 0.0,
+        };
         let system = &mut other.system;
         let assembled = system.assemble_here(&world, &other.local, following);
         assembled.unwrap();

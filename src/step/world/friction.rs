@@ -3,10 +3,12 @@
 //! A pair has the geometric mean of Coulomb's coefficients of both sides. A cloth that has none of
 //! its own takes that of a body that it meets, and `contact.self_friction` against cloth.
 
+use std::sync::Arc;
+
 use crate::collide::Contact;
 use crate::collide::contact::PairKind;
 use crate::physics::ClothModel;
-use crate::scene::Scene;
+use crate::scene::{Body, Scene};
 
 /// The friction of each pair of cloths and bodies.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +25,7 @@ pub(crate) struct Friction {
 #[derive(Clone, Debug, PartialEq)]
 struct Own {
     of_cloth: Vec<Option<f64>>,
-    cloth_of_vertex: Vec<u32>,
+    cloth_of_vertex: Arc<[u32]>,
 }
 
 impl Own {
@@ -39,12 +41,22 @@ impl Friction {
         let any = of_cloth.iter().any(Option::is_some);
         Self {
             layers: scene.contact.self_friction,
-            bodies: scene.bodies.iter().map(|body| body.friction).collect(),
+            bodies: of_bodies(scene, 0.0),
             own: any.then(|| Own {
                 of_cloth,
-                cloth_of_vertex: model.cloth_of_vertex().to_vec(),
+                cloth_of_vertex: model.cloth_of_vertex().into(),
             }),
         }
+    }
+
+    /// The friction at a time in s, if that of a body changes.
+    pub(crate) fn then(&self, scene: &Scene, time: f64) -> Option<Self> {
+        let changes = |body: &Body| !body.friction.is_constant();
+        scene.bodies.iter().any(changes).then(|| Self {
+            layers: self.layers,
+            bodies: of_bodies(scene, time),
+            own: self.own.clone(),
+        })
     }
 
     /// The coefficient of a contact.
@@ -78,6 +90,12 @@ impl Friction {
             own: None,
         }
     }
+}
+
+/// The coefficients of a scene's bodies at a time in s.
+fn of_bodies(scene: &Scene, time: f64) -> Vec<f64> {
+    let bodies = scene.bodies.iter();
+    bodies.map(|body| body.friction.at(time)).collect()
 }
 
 /// The geometric mean; that of two equal numbers is these, to the bit.
@@ -115,7 +133,7 @@ mod tests {
             bodies: vec![0.5, 0.9],
             own: own.iter().any(Option::is_some).then(|| Own {
                 of_cloth: own.to_vec(),
-                cloth_of_vertex: vec![0, 1, 2],
+                cloth_of_vertex: [0, 1, 2].into(),
             }),
         };
         let layers = |f: &Friction, a, b| {

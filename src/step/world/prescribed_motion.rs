@@ -13,6 +13,9 @@
 //! A pin that follows a body that deforms has each of its vertices go along with the point of the
 //! surface that was nearest to it at the start, and turn with the triangle there.
 //!
+//! A pin may hold its vertices from a time on and until another. In a substep that begins before or
+//! after, they are free in all directions, and no vertices of a pin to what else a substep does.
+//!
 //! These are the constraints with prescribed values of [BW98 §5]. Bodies leave fixed vertices
 //! alone, and push sliding ones by the impulses of `corrections` only.
 //!
@@ -52,6 +55,8 @@ struct Kind {
     start: Option<Pose>,
     /// The body that deforms and that it follows, and where its vertices, ascending, are attached.
     attached: Option<(Arc<Deforming>, Vec<(u32, Attached)>)>,
+    /// It holds in substeps that begin from the first of these times in s on and before the second.
+    holding: [f64; 2],
 }
 
 /// The motion that a pin prescribes in a substep.
@@ -61,6 +66,8 @@ pub(crate) struct PrescribedMotion {
     pub(crate) free: DMat3,
     /// The way of what it holds; `None` if that stays where it is.
     way: Option<Way>,
+    /// Whether it holds its vertices in the substep.
+    pub(crate) holds: bool,
 }
 
 /// The way that a pin takes its vertices in a substep.
@@ -102,6 +109,7 @@ impl Pins {
                     (body, attached)
                 }),
                 motion,
+                holding: pin.holding(),
             }
         };
         let pins = (0..).zip(pins).map(kind).collect();
@@ -117,11 +125,33 @@ impl Pins {
     /// Finds the motions of pins in a substep from one time in s to another. `prescribed` is empty,
     /// or has their motions in another substep.
     pub(crate) fn place(&self, times: [f64; 2], prescribed: &mut Vec<PrescribedMotion>) {
-        if prescribed.len() == self.pins.len() && self.pins.iter().all(Kind::is_fixed) {
+        let all_stay = self
+            .pins
+            .iter()
+            .all(|pin| pin.is_fixed() && !pin.is_timed());
+        if prescribed.len() == self.pins.len() && all_stay {
             return;
         }
         prescribed.clear();
         prescribed.extend(self.pins.iter().map(|pin| pin.prescribe(times)));
+    }
+
+    /// Tells which of all vertices pins hold that prescribe this; `held` stays empty where these are
+    /// always the same.
+    pub(crate) fn tell_held(
+        &self,
+        prescribed: &[PrescribedMotion],
+        vertices: usize,
+        held: &mut Vec<bool>,
+    ) {
+        if !self.pins.iter().any(Kind::is_timed) {
+            return;
+        }
+        held.clear();
+        held.resize(vertices, false);
+        for pinned in &self.pinned {
+            held[pinned.vertex as usize] = prescribed[pinned.pin as usize].holds;
+        }
     }
 }
 
@@ -130,7 +160,20 @@ impl Kind {
         self.slide == Slide::Nowhere && self.motion.is_still() && self.attached.is_none()
     }
 
+    /// Whether it holds its vertices at some times only.
+    fn is_timed(&self) -> bool {
+        self.holding != [f64::NEG_INFINITY, f64::INFINITY]
+    }
+
     fn prescribe(&self, times: [f64; 2]) -> PrescribedMotion {
+        let [from, until] = self.holding;
+        if !(from <= times[0] && times[0] < until) {
+            return PrescribedMotion {
+                free: DMat3::IDENTITY,
+                way: None,
+                holds: false,
+            };
+        }
         if let Some((body, attached)) = &self.attached {
             let [from, to] = times.map(|time| body.at(time));
             let places = attached.iter().map(|(vertex, held)| {
@@ -140,17 +183,21 @@ impl Kind {
             return PrescribedMotion {
                 free: self.slide.free(),
                 way: Some(Way::Places(places.collect())),
+                holds: true,
             };
         }
         let pose = |time: f64| {
             let pose = self.motion.at(time);
             self.start.map_or(pose, |start| pose.since(&start))
         };
-        let poses = (!self.is_fixed()).then(|| times.map(pose));
+        // Vertices that were free have to be taken to where they are held.
+        let comes_later = from > 0.0;
+        let poses = (comes_later || !self.is_fixed()).then(|| times.map(pose));
         let turned = |[_, to]: [Pose; 2]| self.slide.turned(|d| to.turned(d));
         PrescribedMotion {
             free: poses.map_or(self.slide, turned).free(),
             way: poses.map(Way::Poses),
+            holds: true,
         }
     }
 }

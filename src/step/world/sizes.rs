@@ -176,7 +176,7 @@ impl World {
     /// that is the ground where y points upwards, and half of it is below z = 0.
     pub(crate) fn lying(&self) -> Vec<String> {
         let scene = self.scene();
-        let gravity = scene.gravity.abs();
+        let gravity = scene.gravity.at(0.0).abs();
         if gravity.z <= gravity.x.max(gravity.y) {
             return Vec::new();
         }

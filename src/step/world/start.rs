@@ -96,6 +96,10 @@ pub(super) fn pins_of_vertices(
 
 /// The velocity in m/s with which a vertex starts that a pin holds, of cloth that starts with some.
 pub(super) fn start_velocity(pin: &Pin, of_cloth: DVec3) -> DVec3 {
+    let [from, _] = pin.holding();
+    if from > 0.0 {
+        return of_cloth;
+    }
     let free = pin.slide.free();
     free * (of_cloth - pin.velocity) + pin.velocity
 }
