@@ -24,34 +24,6 @@ const READABLE: &[&str] = &[
     "tests",
 ];
 
-/// Files whose comments and messages are still to be mended. This list only shrinks.
-const TO_MEND: &[&str] = &[
-    "runtime/src/scheduler/all_to_all.rs",
-    "runtime/src/scheduler/block_protocol.rs",
-    "runtime/src/scheduler/cancel.rs",
-    "runtime/src/scheduler/end.rs",
-    "runtime/src/scheduler/message.rs",
-    "runtime/src/scheduler/mod.rs",
-    "runtime/src/scheduler/stealing.rs",
-    "runtime/src/scope/error.rs",
-    "runtime/src/scope/mod.rs",
-    "runtime/src/scope/turn.rs",
-    "runtime/src/scope/workers.rs",
-    "src/collide/bodies/body_motion.rs",
-    "src/collide/bodies/collider.rs",
-    "src/collide/bodies/enclosed.rs",
-    "src/collide/bodies/solid.rs",
-    "src/scene/body.rs",
-    "src/step/contact/contacts.rs",
-    "src/step/contact/detection.rs",
-    "src/step/world/error.rs",
-    "src/step/world/mod.rs",
-    "src/step/world/prescribed_motion.rs",
-];
-
-/// Pages whose prose is still to be mended. This list only shrinks.
-const PAGES_TO_MEND: &[&str] = &["docs/src/scene.md", "runtime/README.md"];
-
 /// Words that leave open whom or what they speak of.
 const UNCLEAR: [&str; 6] = [
     "are told", "is told", "make of", "makes of", "so many", "whoever",
@@ -246,8 +218,7 @@ fn comments_say_what_they_speak_of() {
     {
         let name = file.strip_prefix(root()).unwrap();
         // It has such words as examples.
-        let is_this = name.ends_with("tests/command/house.rs");
-        if !is_this && !is_to_mend(name) {
+        if !name.ends_with("tests/command/house.rs") {
             let text = fs::read_to_string(&file).unwrap();
             let found = unclear(&text).into_iter();
             all.extend(found.map(|fault| format!("{}:{fault}", name.shown())));
@@ -287,7 +258,7 @@ fn messages_say_what_they_speak_of() {
         .flat_map(|path| rust_files(&root().join(path)))
     {
         let name = file.strip_prefix(root()).unwrap();
-        if name.ends_with("tests/command/house.rs") || is_to_mend(name) {
+        if name.ends_with("tests/command/house.rs") {
             continue;
         }
         let text = fs::read_to_string(&file).unwrap();
@@ -363,9 +334,6 @@ fn pages_say_what_they_speak_of() {
     let mut found = Vec::new();
     for page in all {
         let name = page.strip_prefix(root()).unwrap();
-        if PAGES_TO_MEND.iter().any(|page| name.ends_with(page)) {
-            continue;
-        }
         let text = fs::read_to_string(&page).unwrap();
         for paragraph in paragraphs(&text) {
             let words = vague(&paragraph);
@@ -407,9 +375,6 @@ fn names_of_tests_say_what_is_checked() {
         .flat_map(|path| rust_files(&root().join(path)))
     {
         let name = file.strip_prefix(root()).unwrap();
-        if is_to_mend(name) {
-            continue;
-        }
         let text = fs::read_to_string(&file).unwrap();
         for (line, test) in names_of_tests(&text) {
             if NO_TEST.iter().any(|words| test.starts_with(words)) {
@@ -422,22 +387,14 @@ fn names_of_tests_say_what_is_checked() {
     assert_eq!(names_of_tests(text), [(3, "of_two")]);
 }
 
-/// Whether a file is one whose comments are still to be mended.
-fn is_to_mend(name: &Path) -> bool {
-    TO_MEND.iter().any(|folder| name.starts_with(folder))
-}
-
 #[test]
-fn comments_of_files_on_the_list_are_sentences() {
+fn doc_comments_begin_with_a_sentence() {
     let files = READABLE
         .iter()
         .flat_map(|path| rust_files(&root().join(path)));
     let mut all = Vec::new();
     for file in files {
         let path = file.strip_prefix(root()).unwrap();
-        if is_to_mend(path) {
-            continue;
-        }
         let name = path.shown();
         let text = fs::read_to_string(&file).unwrap();
         all.extend(
