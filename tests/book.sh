@@ -5,8 +5,8 @@
 #   tests/book.sh
 #
 # Every picture that the book has must be there again, but for those that want a browser where there
-# is none, and every table of a page must be filled. What the figures say nobody looks at. Needs
-# Rust, and target/release/weft (or WEFT).
+# is none, and every table of a page must be filled. It does not look at the figures themselves.
+# Needs Rust, and target/release/weft (or WEFT).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,7 +25,7 @@ for page in "$work"/book/*.md "$work"/book/*/*.md; do
     [ "$(grep -c '^<!-- table .* -->$' "$page")" = "$(grep -c '^<!-- end -->$' "$page")" ] || fail "$page: a table without end"
     cat "$work/page" >"$page"
 done
-# What the bench says; twenty minutes of it are not for a test.
+# Output of the bench; twenty minutes of it are not for a test.
 mkdir "$work/out"
 cat >"$work/out/mpirun.txt" <<'SAID'
 drape-floor  ranks x workers  ms/step  collide  assemble  solve  respond  share

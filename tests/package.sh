@@ -70,7 +70,7 @@ listed=$(sed -n 's/^[0-9]*\. `\(weft[a-z-]*\)`.*/\1/p' RELEASING.md)
 diff <(printf '%s\n' "${names[@]}" | LC_ALL=C sort) <(LC_ALL=C sort <<<"$listed") >&2 ||
     fail "RELEASING.md does not list the crates that are packed"
 for name in $listed; do
-    # What a crate needs stands before it.
+    # A crate stands behind all that it needs.
     needs=$(sed -n 's/^\[\(dependencies\|target.*\.dependencies\)\.\(weft[a-z-]*\)\]$/\2/p' "$work/$name-$version/Cargo.toml")
     for need in $needs; do
         grep -qx -- "$need" <<<"${before:-}" || fail "RELEASING.md: $name is published before $need"

@@ -316,7 +316,7 @@ stage_report() {
 side_by_side() { # COUNT
     local core run runs=()
     for ((core = 0; core < $1; core++)); do
-        # What a turn that was interrupted has left.
+        # A turn that was interrupted may have left one.
         rm -rf "$out/cores-$core"
         "${MPIRUN:-mpirun}" --bind-to none -n 1 taskset -c "$core" "$weft" run scenes/drape-floor.toml "${on_cores[@]}" --quiet --out "$out/cores-$core" >/dev/null &
         runs+=($!)
