@@ -28,6 +28,7 @@ fi
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 grep -qx "version: $version" CITATION.cff || fail "CITATION.cff is not of version $version"
 grep -q '^## \[Unreleased\]$' CHANGELOG.md || fail "CHANGELOG.md has no section for what is to come"
+grep -q "^## \[${version//./\\.}\] - 20[0-9-]*\$" CHANGELOG.md || fail "CHANGELOG.md has no section of version $version"
 
 names=()
 for package in "$target"/package/*.crate; do
