@@ -169,6 +169,10 @@ pub(crate) struct NewArguments {
     /// Factor that brings the coordinates of both meshes to metres: 0.01 for files in cm.
     #[arg(long, default_value_t = 1.0, value_parser = parse_scale)]
     pub(crate) scale: f64,
+    /// The axis that points upwards in the files of both meshes [default: that of the format; z in
+    /// OBJ, PLY and STL].
+    #[arg(long, value_parser = names(Up::ALL.iter().map(|up| up.name())))]
+    pub(crate) up: Option<String>,
 }
 
 #[derive(clap::Args)]
