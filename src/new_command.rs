@@ -90,7 +90,7 @@ pub(crate) fn write_new(arguments: &NewArguments) -> Result<(), Failure> {
 
 /// The keys of a mesh in a scene in a folder.
 fn keys(mesh: &Path, folder: &Path, arguments: &NewArguments) -> Result<String, Failure> {
-    // A file that is not there or not a mesh is told by its name, not by that of a scene.
+    // The message for a file that is missing or no mesh names the file, and no scene.
     let file = read_mesh_file(mesh, None, &[]).map_err(|error| Failure {
         code: 3,
         message: error.to_string(),
