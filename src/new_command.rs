@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use weft_io::{Show as _, temporary_beside};
 use weftwork::mesh::{MeshError, Sizes, TriMesh, build_body, build_cloth, read_mesh_file};
+use weftwork::output::OutputError;
 use weftwork::scene::Scene;
 
 use crate::cli::NewArguments;
@@ -67,9 +68,12 @@ pub(crate) fn write_new(arguments: &NewArguments) -> Result<(), Failure> {
     for warning in world.warnings() {
         tell("warning: ", warning);
     }
-    let unwritten = |error: std::io::Error| Failure {
-        code: 5,
-        message: format!("cannot write {}: {error}", file.shown()),
+    let unwritten = |source: std::io::Error| {
+        let path = file.clone();
+        Failure {
+            code: 5,
+            message: OutputError::Write { path, source }.to_string(),
+        }
     };
     let mut temporary = temporary_beside(file).map_err(unwritten)?;
     temporary.write_all(text.as_bytes()).map_err(unwritten)?;
