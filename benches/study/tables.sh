@@ -379,6 +379,11 @@ table_cores() {
     done
 }
 
+# The table that `cargo bench --bench order` prints, with the sign of the book.
+table_order() {
+    sed -n '/^|/{ /^|--/!s/\([ (]\)-\([0-9]\)/\1−\2/g; p; }' "$out/order.txt"
+}
+
 # The table of what `cargo bench --bench mpirun` prints.
 table_mpirun() {
     awk '
