@@ -1,4 +1,4 @@
-//! States between which benches of whole steps go: a scene's start, and its sheet when it is draped.
+//! States between which benches of whole steps go: a scene's start, and its sheet when draped.
 
 use glam::DVec3;
 use weftwork::step::{Simulation, World};
