@@ -20,7 +20,11 @@ use std::thread;
 
 use weftwork::scene::Scene;
 
-const SCENES: [&str; 2] = ["drape-floor", "drape-free"];
+#[path = "common/measures.rs"]
+mod measures;
+#[path = "common/paper_scenes.rs"]
+mod paper_scenes;
+
 /// Ranks and workers of each team.
 const TEAMS: [(usize, usize); 3] = [(1, 1), (2, 1), (1, 2)];
 const STRETCHES: u64 = 5;
@@ -37,20 +41,12 @@ struct Taken {
 
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
 fn main() {
-    let named: Vec<String> = (std::env::args().skip(1))
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
-    if let Some(unknown) = (named.iter()).find(|&name| !SCENES.contains(&name.as_str())) {
-        panic!("no scene `{unknown}` here: {}", SCENES.join(", "));
-    }
-    if std::env::args().any(|argument| argument == "--test" || argument == "--list") {
+    let wanted = paper_scenes::wanted();
+    if !measures::measures() {
         return;
     }
     let room = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bench-mpirun");
-    for name in SCENES {
-        if !named.is_empty() && !named.iter().any(|wanted| wanted == name) {
-            continue;
-        }
+    for name in wanted {
         let (sums, beside, steps) = scene(name, &room);
         let columns: Vec<&str> = sums[0]
             .phases
@@ -95,7 +91,7 @@ fn main() {
 /// The times of each team for all stretches of a scene, in seconds of the slower one of two runs
 /// side by side, and the steps.
 fn scene(name: &str, room: &Path) -> (Vec<Taken>, f64, u64) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenes/{name}.toml"));
+    let file = paper_scenes::file(name);
     let time = Scene::load(&file, &[]).expect("the project's scene").time;
     let steps = (time.end / time.step).round() as u64;
     let mut sums: Vec<Option<Taken>> = vec![None; TEAMS.len()];

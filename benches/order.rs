@@ -16,26 +16,28 @@
 //! little; two ranks wait for each other, and are timed by the clock. The second figure is that of
 //! the ordered program with itself, the same way: what the first one could be by chance.
 
-use std::path::Path;
 use std::time::Duration;
 
-use glam::DVec3;
 use weft_runtime::comm::Comm;
 use weft_runtime::comm::threads::launch;
 use weft_runtime::{ScopeOptions, thread_time};
 use weftwork::scene::Scene;
 use weftwork::step::{Simulation, World};
 
-const SCENES: [&str; 2] = ["drape-floor", "drape-free"];
-/// Simulated time in s at which the sheet lies on the sphere.
-const DRAPED: f64 = 0.4;
+#[path = "common/measures.rs"]
+mod measures;
+#[path = "common/paper_scenes.rs"]
+mod paper_scenes;
+#[path = "common/states.rs"]
+mod states;
+
+use states::{DRAPED, State};
+
 /// Steps of a round, and rounds.
 const STEPS: u32 = 10;
 const ROUNDS: usize = 60;
 /// Ranks and workers of each.
 const TEAMS: [(usize, usize); 2] = [(1, 1), (2, 1)];
-
-type State = (Vec<DVec3>, Vec<DVec3>);
 
 /// The time of the slowest rank for some steps, and their iterations.
 #[derive(Clone, Copy, Default)]
@@ -59,9 +61,7 @@ fn steps(
         if !ordered {
             simulation.forget_order();
         }
-        let (x, v) = simulation.state_mut();
-        x.copy_from_slice(&from.0);
-        v.copy_from_slice(&from.1);
+        from.enter(&mut simulation);
         // The first prepares what all others only renew.
         simulation.advance(comm).expect("a step");
         let clock = |comm: &dyn Comm| {
@@ -77,11 +77,7 @@ fn steps(
             taken.iterations += simulation.advance(comm).expect("a step").iterations;
         }
         taken.time = clock(comm).saturating_sub(begin);
-        let state = (
-            simulation.positions().to_vec(),
-            simulation.velocities().to_vec(),
-        );
-        (taken, state)
+        (taken, State::reached(&simulation))
     };
     let all = launch(ranks, body).expect("threads");
     let longest = all.iter().map(|(taken, _)| taken.time).max();
@@ -112,15 +108,10 @@ fn percent([low, middle, high]: [f64; 3]) -> String {
 
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
 fn scene(name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenes/{name}.toml"));
-    let scene = Scene::load(&path, &[]).expect("a scene");
+    let scene = Scene::load(&paper_scenes::file(name), &[]).expect("a scene");
     let world = World::build(&scene).expect("a world");
-    let start = (
-        world.model().rest().to_vec(),
-        world.start_velocities().to_vec(),
-    );
-    // Not by `cargo test --benches`, nor to list what it has.
-    let measures = !std::env::args().any(|argument| argument == "--test" || argument == "--list");
+    let start = State::start(&world);
+    let measures = measures::measures();
     let rounds = if measures { ROUNDS } else { 1 };
     let count = if measures {
         (DRAPED / scene.time.step) as u32
@@ -140,9 +131,8 @@ fn scene(name: &str) {
             (ordered, free) = (first, other);
         }
         println!(
-            "{name}, {} ranks of {}: the order costs {}; by chance {}; {} iterations with it, {} without",
-            team.0,
-            team.1,
+            "| `{name}`, {} | {} | {} | {}, {} |",
+            if team.0 == 1 { "one rank" } else { "two ranks" },
             percent(quartiles(cost)),
             percent(quartiles(chance)),
             ordered.iterations,
@@ -151,16 +141,11 @@ fn scene(name: &str) {
     }
 }
 
+#[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
 fn main() {
-    let named: Vec<String> = (std::env::args().skip(1))
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
-    if let Some(unknown) = (named.iter()).find(|&name| !SCENES.contains(&name.as_str())) {
-        panic!("no scene `{unknown}` here: {}", SCENES.join(", "));
-    }
-    for name in SCENES {
-        if named.is_empty() || named.iter().any(|wanted| wanted == name) {
-            scene(name);
-        }
+    println!("| scene | cost of the order | by chance | iterations with it, without |");
+    println!("|---|---|---|---|");
+    for name in paper_scenes::wanted() {
+        scene(name);
     }
 }

@@ -21,26 +21,26 @@
 //! minutes.
 
 use std::hint::{black_box, spin_loop};
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use glam::DVec3;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::Comm;
 use weft_runtime::comm::threads::launch;
 use weftwork::scene::Scene;
 use weftwork::step::{PHASES, Simulation, World};
 
+#[path = "common/paper_scenes.rs"]
+mod paper_scenes;
+#[path = "common/states.rs"]
+mod states;
 #[path = "common/timing.rs"]
 mod timing;
 
+use states::{DRAPED, State};
 use timing::best;
 
-const SCENES: [&str; 2] = ["drape-floor", "drape-free"];
-/// Simulated time in s at which the sheet lies on the sphere, and on the floor if there is one.
-const DRAPED: f64 = 0.4;
 /// Steps that are measured at once.
 const STEPS: u32 = 20;
 /// How often each has its turn.
@@ -51,8 +51,6 @@ const TEAMS: [(usize, usize); 3] = [(1, 1), (2, 1), (1, 2)];
 const READS: usize = 2000;
 /// How often ranks wait for each other in an iteration: for the halo, and for the scalar products.
 const WAITS: usize = 2;
-
-type State = (Vec<DVec3>, Vec<DVec3>);
 
 /// The cost of some steps: the time of each phase on its slowest rank, and the work done.
 #[derive(Default)]
@@ -76,9 +74,7 @@ fn steps(
         let mut options = ScopeOptions::from(&world.scene().balance);
         options.workers = workers;
         let mut simulation = Simulation::new(world, &*comm, &options).expect("ranks with patches");
-        let (x, v) = simulation.state_mut();
-        x.copy_from_slice(&from.0);
-        v.copy_from_slice(&from.1);
+        from.enter(&mut simulation);
         let begin = comm.now();
         let mut taken = Taken::default();
         for _ in 0..count {
@@ -92,11 +88,7 @@ fn steps(
             taken.contacts += report.contacts;
         }
         taken.whole = comm.now().saturating_sub(begin);
-        let state = (
-            simulation.positions().to_vec(),
-            simulation.velocities().to_vec(),
-        );
-        (taken, state)
+        (taken, State::reached(&simulation))
     };
     let mut all = launch(ranks, body).expect("threads").into_iter();
     let (mut slowest, state) = all.next().expect("a rank");
@@ -162,21 +154,14 @@ fn matrix_bytes(world: &World) -> usize {
 
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
 fn main() {
-    let named: Vec<String> = (std::env::args().skip(1))
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
-    if let Some(unknown) = (named.iter()).find(|&name| !SCENES.contains(&name.as_str())) {
-        panic!("no scene `{unknown}` here: {}", SCENES.join(", "));
-    }
+    let wanted = paper_scenes::wanted();
     println!(
         "scene        state    ranks x workers  ms/step  {}  CG/step  contacts",
         PHASES.join("  ")
     );
     let mut sums = Sums::default();
-    for name in SCENES {
-        if named.is_empty() || named.iter().any(|wanted| wanted == name) {
-            scene(name, &mut sums);
-        }
+    for name in wanted {
+        scene(name, &mut sums);
     }
     if timing::measures() {
         let [one, two, threads] = sums.collisions;
@@ -236,13 +221,9 @@ fn ratio(a: Duration, b: Duration) -> f64 {
 /// The rows of a scene.
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
 fn scene(name: &str, sums: &mut Sums) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenes/{name}.toml"));
-    let scene = Scene::load(&path, &[]).expect("the project's scene");
+    let scene = Scene::load(&paper_scenes::file(name), &[]).expect("the project's scene");
     let world = World::build(&scene).expect("the project's scene");
-    let start = (
-        world.model().rest().to_vec(),
-        world.start_velocities().to_vec(),
-    );
+    let start = State::start(&world);
     if !timing::measures() {
         steps(&world, (2, 1), &start, 1);
         reading(1 << 12, 2, WAITS);

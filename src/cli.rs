@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
+use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use weft_runtime::POLICIES;
 use weft_runtime::policy::{SPLITS, VICTIMS};
@@ -169,6 +169,10 @@ pub(crate) struct NewArguments {
     /// Factor that brings the coordinates of both meshes to metres: 0.01 for files in cm.
     #[arg(long, default_value_t = 1.0, value_parser = parse_scale)]
     pub(crate) scale: f64,
+    /// The axis that points upwards in the files of both meshes [default: that of the format; z in
+    /// OBJ, PLY and STL].
+    #[arg(long, value_parser = names(Up::ALL.iter().map(|up| up.name())))]
+    pub(crate) up: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -262,7 +266,7 @@ pub(crate) struct CertifyArguments {
     /// directory into which states were recorded (--keep).
     pub(crate) scene: PathBuf,
     /// Number of ranks, each a thread.
-    #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, default_value_t = 1, value_parser = parse_count)]
     pub(crate) ranks: usize,
     /// Workers per rank.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -350,7 +354,7 @@ pub(crate) struct PartitionArguments {
     /// The scene file, or the name of a scene that is part of the program (`weft scenes`).
     pub(crate) scene: PathBuf,
     /// Number of parts, one for each rank [default: 12, or as many as there are patches].
-    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_parser = parse_count)]
     pub(crate) parts: Option<usize>,
     /// Also cuts by the coordinates of this state of the scene, and draws it.
     #[arg(long, value_name = "CHECKPOINT")]
@@ -378,7 +382,7 @@ pub(crate) struct RunArguments {
     pub(crate) scene: PathBuf,
     /// Number of ranks [default: the scene's balance.ranks, else one per core, at least 2, at most
     /// 16, and no more than patches].
-    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_parser = parse_count)]
     pub(crate) ranks: Option<usize>,
     /// Workers per rank.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -488,6 +492,12 @@ pub(crate) enum NetworkChoice {
     Gigabit,
     /// InfiniBand HDR: 1 us, 25 GB/s.
     HdrInfiniband,
+}
+
+/// Reads a number of ranks or parts, of which there has to be one.
+fn parse_count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|&count| count > 0);
+    count.ok_or_else(|| "it has to be a whole number from 1 on".to_owned())
 }
 
 /// The names of a table, as values that an option takes.

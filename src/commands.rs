@@ -283,7 +283,7 @@ pub(crate) fn report_runs(arguments: &ReportArguments) -> Result<(), Failure> {
             return Err(failed(message));
         }
         write_whole(&page, |out| report.write_page(out))
-            .map_err(|error| failed(format!("{error}; name another place with --out")))?;
+            .map_err(|error| failed(error.to_string()))?;
         // Writing to a String cannot fail.
         let _ = writeln!(text, "\nWrote {}: open it in a browser", page.shown());
     }

@@ -8,7 +8,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use weft_io::{Show as _, temporary_beside};
-use weftwork::mesh::{Sizes, TriMesh, read_mesh};
+use weftwork::mesh::{MeshError, Sizes, TriMesh, build_body, build_cloth, read_mesh_file};
+use weftwork::output::OutputError;
 use weftwork::scene::Scene;
 
 use crate::cli::NewArguments;
@@ -22,11 +23,19 @@ const OF_SHORTEST: f64 = 0.5;
 /// How far below cloth and body the floor lies, as a share of their height, and at least in m.
 const BELOW: [f64; 2] = [0.1, 0.02];
 
-/// A mesh and how the scene names it.
-struct Named {
-    /// The path from the folder of the scene.
-    path: String,
-    mesh: TriMesh,
+/// The keys with which the scene names meshes of files and puts them in place.
+struct Meshes {
+    cloth: Option<String>,
+    body: Option<String>,
+}
+
+/// Lengths of the scene, in m, that follow from its meshes.
+struct Lengths {
+    /// The height of the floor.
+    floor: f64,
+    /// The height of a square of cloth, above the ball or the body.
+    square: f64,
+    thickness: f64,
 }
 
 pub(crate) fn write_new(arguments: &NewArguments) -> Result<(), Failure> {
@@ -42,13 +51,16 @@ pub(crate) fn write_new(arguments: &NewArguments) -> Result<(), Failure> {
         return Err(exists());
     }
     let folder = weft_io::folder_of(file);
-    let cloth = named(arguments.cloth.as_deref(), folder, arguments.scale)?;
-    let body = named(arguments.body.as_deref(), folder, arguments.scale)?;
-    let text = scene(file, cloth.as_ref(), body.as_ref(), arguments.scale);
-    let invalid = |message: String| Failure {
-        code: 3,
-        message: format!("no scene is written, for this one would not run: {message}"),
+    let keys = |mesh: &Option<PathBuf>| {
+        let keys = mesh.as_ref().map(|mesh| keys(mesh, folder, arguments));
+        keys.transpose()
     };
+    let meshes = Meshes {
+        cloth: keys(&arguments.cloth)?,
+        body: keys(&arguments.body)?,
+    };
+    let lengths = lengths(file, &meshes)?;
+    let text = scene(file, &meshes, &lengths);
     let checked =
         Scene::parse(&text, Some(file), &[]).map_err(|error| invalid(error.to_string()))?;
     check_files(&checked).map_err(|failure| invalid(failure.message))?;
@@ -56,9 +68,12 @@ pub(crate) fn write_new(arguments: &NewArguments) -> Result<(), Failure> {
     for warning in world.warnings() {
         tell("warning: ", warning);
     }
-    let unwritten = |error: std::io::Error| Failure {
-        code: 5,
-        message: format!("cannot write {}: {error}", file.shown()),
+    let unwritten = |source: std::io::Error| {
+        let path = file.clone();
+        Failure {
+            code: 5,
+            message: OutputError::Write { path, source }.to_string(),
+        }
     };
     let mut temporary = temporary_beside(file).map_err(unwritten)?;
     temporary.write_all(text.as_bytes()).map_err(unwritten)?;
@@ -77,35 +92,67 @@ pub(crate) fn write_new(arguments: &NewArguments) -> Result<(), Failure> {
     say(told + &format!("Run it: weft run {}\n", weft_io::shell_path(file)))
 }
 
-/// Reads a mesh, and finds how a scene in a folder names it.
-fn named(mesh: Option<&Path>, folder: &Path, scale: f64) -> Result<Option<Named>, Failure> {
-    let Some(file) = mesh else {
-        return Ok(None);
-    };
-    let mut mesh = read_mesh(file).map_err(|error| Failure {
+/// The keys of a mesh in a scene in a folder.
+fn keys(mesh: &Path, folder: &Path, arguments: &NewArguments) -> Result<String, Failure> {
+    // The message for a file that is missing or no mesh names the file, and no scene.
+    let file = read_mesh_file(mesh, None, &[]).map_err(|error| Failure {
         code: 3,
         message: error.to_string(),
     })?;
-    for position in &mut mesh.positions {
-        *position *= scale;
-    }
-    if mesh.triangles.is_empty() {
-        let message = format!("{} has no faces", file.shown());
-        return Err(Failure { code: 3, message });
-    }
-    let path = path_from(folder, file).map_err(|error| Failure {
+    let path = path_from(folder, mesh).map_err(|error| Failure {
         code: 5,
-        message: format!("{}: {error}", file.shown()),
+        message: format!("{}: {error}", mesh.shown()),
     })?;
     let Some(path) = path.to_str() else {
         let message = format!(
             "{}: a scene is a text in UTF-8, and so are the names of its files; rename it",
-            file.shown()
+            mesh.shown()
         );
         return Err(Failure { code: 2, message });
     };
-    let path = path.to_owned();
-    Ok(Some(Named { path, mesh }))
+    let mut keys = format!("mesh = {}\nscale = {:?}", toml(path), arguments.scale);
+    if file.axes.metres.is_none() {
+        keys += " # the file's unit in m";
+    }
+    if let Some(up) = &arguments.up {
+        keys += &format!("\nup = {} # the file's axis that points upwards", toml(up));
+    }
+    Ok(keys)
+}
+
+/// Measures the meshes where a scene has them: files of some formats have units and axes.
+fn lengths(file: &Path, meshes: &Meshes) -> Result<Lengths, Failure> {
+    let mut lengths = Lengths {
+        floor: 0.0,
+        square: 0.17,
+        thickness: THICKNESS,
+    };
+    let draft = Scene::parse(&scene(file, meshes, &lengths), Some(file), &[]);
+    let draft = draft.map_err(|error| invalid(error.to_string()))?;
+    let cloth = meshes.cloth.as_ref().map(|_| build_cloth(&draft.cloths[0]));
+    let body = meshes.body.as_ref().map(|_| build_body(&draft.bodies[0]));
+    let unfit = |error: MeshError| invalid(error.to_string());
+    let (cloth, body) = (
+        cloth.transpose().map_err(unfit)?,
+        body.transpose().map_err(unfit)?,
+    );
+    let bounds = cloth.iter().chain(&body).filter_map(TriMesh::bounds);
+    let both = bounds.reduce(|a, b| [a[0].min(b[0]), a[1].max(b[1])]);
+    if let Some([low, high]) = both {
+        let [share, least] = BELOW;
+        lengths.floor = round(low.z - (share * (high.z - low.z)).max(least));
+        lengths.square = round(high.z + 0.02);
+    }
+    let shortest = cloth.map_or(f64::INFINITY, |cloth| Sizes::of(&cloth).shortest);
+    lengths.thickness = round(THICKNESS.min(OF_SHORTEST * shortest));
+    Ok(lengths)
+}
+
+fn invalid(message: String) -> Failure {
+    Failure {
+        code: 3,
+        message: format!("no scene is written, for this one would not run: {message}"),
+    }
 }
 
 /// The path of a file from a folder: the rest of it if the file is below, else the whole path.
@@ -118,42 +165,21 @@ fn path_from(folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
 }
 
 /// The text of the scene.
-fn scene(file: &Path, cloth: Option<&Named>, body: Option<&Named>, scale: f64) -> String {
-    let meshes = || cloth.iter().chain(&body).map(|named| &named.mesh);
-    let corners = || meshes().flat_map(|mesh| &mesh.positions);
-    let low = corners().map(|p| p.z).fold(f64::INFINITY, f64::min);
-    let high = corners().map(|p| p.z).fold(f64::NEG_INFINITY, f64::max);
-    let floor = if low.is_finite() {
-        let [share, least] = BELOW;
-        round(low - (share * (high - low)).max(least))
-    } else {
-        0.0
-    };
-    let shortest = cloth.map_or(f64::INFINITY, |cloth| Sizes::of(&cloth.mesh).shortest);
-    let thickness = round(THICKNESS.min(OF_SHORTEST * shortest));
-    let cloth = match (cloth, body) {
-        (Some(Named { path, .. }), _) => {
-            format!(
-                "mesh = {}\nscale = {scale:?} # the file's unit in m",
-                toml(path)
-            )
+fn scene(file: &Path, meshes: &Meshes, lengths: &Lengths) -> String {
+    let Lengths {
+        floor,
+        square,
+        thickness,
+    } = lengths;
+    let cloth = meshes.cloth.clone().unwrap_or_else(|| {
+        format!("grid = {{ size = \"0.4 m\", vertices = 40 }}\ncenter = [0.04, 0.02, {square:?}]")
+    });
+    let body = match meshes {
+        Meshes { body: Some(keys), .. } => {
+            format!("[[body]]\nname = \"body\"\nshape = \"mesh\"\n{keys}\n\n")
         }
-        (None, body) => {
-            let high = match body {
-                Some(_) => round(high + 0.02),
-                None => 0.17,
-            };
-            format!("grid = {{ size = \"0.4 m\", vertices = 40 }}\ncenter = [0.04, 0.02, {high:?}]")
-        }
-    };
-    let has_mesh = low.is_finite();
-    let body = match body {
-        Some(Named { path, .. }) => format!(
-            "[[body]]\nname = \"body\"\nshape = \"mesh\"\nmesh = {}\nscale = {scale:?}\n\n",
-            toml(path)
-        ),
-        None if has_mesh => String::new(),
-        None => "[[body]]\nname = \"ball\"\nshape = \"sphere\"\ncenter = [0, 0, 0.08]\nradius = \"8 cm\"\n\n"
+        Meshes { cloth: Some(_), .. } => String::new(),
+        _ => "[[body]]\nname = \"ball\"\nshape = \"sphere\"\ncenter = [0, 0, 0.08]\nradius = \"8 cm\"\n\n"
             .to_owned(),
     };
     let name = file.file_stem().unwrap_or_default().to_string_lossy();

@@ -6,12 +6,11 @@
 #
 # Everything runs in a copy of the folders of scenes, and shortened: commands before the true ones
 # take runs down to a few steps and studies to a few points, and say what launchers, package
-# managers and cargo were asked for without doing it. What they are asked for must be there all the
-# same: options, scenes, scripts, packages, features. A comment with "exit code N" behind a command
-# says how it ends. A block behind a line `<!-- not run: WHY -->` is left out. Python is run by
-# tests/python.sh; Rust must stand in a file of the project, line by line, except that of
-# runtime/README.md, which `cargo test --doc` runs. Needs
-# target/release/weft, or WEFT.
+# managers and cargo were asked for without doing it. All of it must be there: options, scenes,
+# scripts, packages, features. A comment with "exit code N" behind a command says how it ends. A
+# block behind a line `<!-- not run: WHY -->` is left out. Python is run by tests/python.sh; Rust
+# must stand in a file of the project, line by line, except that of runtime/README.md, which
+# `cargo test --doc` runs. Needs target/release/weft, or WEFT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -86,7 +85,7 @@ shim srun <<'SHIM'
 while [[ $1 == --* ]]; do shift; done
 exec "$@"
 SHIM
-# What cargo would build must be there.
+# Targets that cargo would build must be there.
 shim cargo <<SHIM
 root='$root'
 SHIM
@@ -114,7 +113,7 @@ for word in "\${@:2}"; do
 done
 SHIM
 for name in apt-get module llvm-config; do echo "echo $name" | shim "$name"; done
-# What searches events that nobody made finds none, and that is no fault.
+# A search for events that nobody made finds none, and that is no fault.
 printf 'cat >/dev/null\n' | shim grep
 
 # --- the place where blocks run ---
@@ -139,6 +138,7 @@ square() { # CENTIMETRES HEIGHT: a square of 11 x 11 vertices.
     }'
 }
 square 60 0 >coat.obj
+square 0.6 0 | awk '$1 == "v" { print "v", $2, $4, -$3; next } { print }' >sheet.obj
 square 0.6 1.5 | awk '/^f/ { if (++faces == 1) print "g collar"; if (faces == 11) print "g body" } { print }' >dress.obj
 printf '%s\n' 'v 0 0 0' 'v 0.5 0 0' 'v 0 0.5 0' 'v 0 0 0.5' 'f 1 3 2' 'f 1 2 4' 'f 2 3 4' 'f 1 4 3' | tee mannequin.obj figure.obj >paddle.obj
 PATH=$work/bin:$PATH weft run quick >/dev/null 2>&1

@@ -62,7 +62,7 @@ open_browser() {
     [ -n "$session" ] || fail "no browser: $answer"
 }
 
-# What a command of the WebDriver protocol returns.
+# Prints the answer to a command of the WebDriver protocol.
 ask() {
     local answer
     answer=$(curl -s -H 'Content-Type: application/json' "${@:2}" "$url$1")

@@ -52,7 +52,7 @@ if [ "$code" != 5 ] || ! grep -q -e --overwrite "$work/refusal"; then
     echo "$0: exit code $code, where a file that is there has to be refused" >&2
     exit 1
 fi
-# What was exported can be simulated again.
+# Exported files can be simulated again.
 for format in obj ply glb usd; do
     file=sheet.000005.$format
     [ $format != glb ] || file=garment.glb

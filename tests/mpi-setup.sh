@@ -14,7 +14,8 @@ pick() {
     fi
 }
 
-# What bindgen needs: libclang, and clang's own headers, for Open MPI's mpi.h includes stddef.h.
+# Whether bindgen has its needs: libclang, and clang's own headers, for Open MPI's mpi.h includes
+# stddef.h.
 has_libclang() {
     [ -n "${LIBCLANG_PATH:-}" ] && return
     compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null &&

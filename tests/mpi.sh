@@ -230,7 +230,7 @@ fails 4 'rank [0-2] on .*step 1: .*NaN.* vertex [0-9]+ of patch [0-9]+' \
     3 "$weft" "${quick[@]}" --out "$out/f" --overwrite --set cloth.material.stretch=1e12 --set 'cloth.velocity=[0,0,-1e12]' \
     --set cloth.material.damping_stiffness=1e12 --set time.step=1e12 --set time.end=1e12
 fails 5 'rank 0 on .*no checkpoint' 3 "$weft" "${quick[@]}" --out "$out/none" --resume
-# What holds another run is refused, and that run's record stays as it was.
+# A directory of another run is refused, and that run's record stays as it was.
 cp "$out/long/run.json" "$out/before.json"
 fails 3 'rank 0 on .*another scene' \
     3 "$weft" "${quick[@]}" --out "$out/long" --resume --set time.step=3ms
@@ -278,7 +278,7 @@ fails 2 '.*rank 1 has --out .*/d2 where ranks 0 and 2 have --out .*/d;' 1 "$weft
     -n 1 "$weft" "${quick[@]}" --out "$out/d2" : -n 1 "$weft" "${quick[@]}" --out "$out/d"
 fails 2 '.*rank 1 has --steps 4 and rank 2 has --steps 5 where rank 0 has --steps 3;' 1 "$weft" "${quick[@]}" --steps 3 : \
     -n 1 "$weft" "${quick[@]}" --steps 4 : -n 1 "$weft" "${quick[@]}" --steps 5
-# What a rank cannot even read, before it starts MPI.
+# Arguments that a rank cannot even read, before it starts MPI.
 differ 2 'rank 1 on .*unexpected argument' --no-such-option
 differ 2 'rank 1 on .*started by an MPI launcher' --comm threads
 differ 2 'rank 1 on .*--ranks 2, but the launcher started 3' --ranks 2
@@ -312,7 +312,7 @@ other='weft [0-9.]*, (commit [0-9a-f]*, )?executable [0-9a-f]{16}'
 fails 3 "ranks do not run the same build: ranks 1 and 2 run $other where rank 0 runs $other; start the same file" \
     1 "$weft" "${quick[@]}" --out "$out/d" : -n 2 "$out/other-weft" "${quick[@]}" --out "$out/d"
 [ ! -e "$out/d" ] || fail "ranks of other builds left files"
-# What may differ: how ranks wait, how long their messages may be at once, and who is quiet.
+# Some options may differ: how ranks wait, how long their messages may be at once, and who is quiet.
 passes 60 1 "$weft" "${quick[@]}" --out "$out/d" --steps 3 --ranks 3 : -n 1 "$weft" run scenes/quick.toml --out "$out/d" --steps 3 \
     --idle sleep : -n 1 env WEFT_MPI_PIECE=1000 "$weft" "${quick[@]}" --out "$out/d" --steps 3 --comm mpi
 

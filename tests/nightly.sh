@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Has an exact judge look at every scene that is known to be hard, at steps of 1, 2 and 5 ms, and
-# prints a table. Fails if one is not accepted. What each run told lies in target/nightly.
+# prints a table. Fails if one is not accepted. Each run's output lies in target/nightly.
 #
 #   tests/nightly.sh                      all of it: hours
 #   SCENES='slam-* layers' tests/nightly.sh   scenes by their names, and nothing else

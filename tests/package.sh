@@ -28,6 +28,7 @@ fi
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 grep -qx "version: $version" CITATION.cff || fail "CITATION.cff is not of version $version"
 grep -q '^## \[Unreleased\]$' CHANGELOG.md || fail "CHANGELOG.md has no section for what is to come"
+grep -q "^## \[${version//./\\.}\] - 20[0-9-]*\$" CHANGELOG.md || fail "CHANGELOG.md has no section of version $version"
 
 names=()
 for package in "$target"/package/*.crate; do
@@ -70,7 +71,7 @@ listed=$(sed -n 's/^[0-9]*\. `\(weft[a-z-]*\)`.*/\1/p' RELEASING.md)
 diff <(printf '%s\n' "${names[@]}" | LC_ALL=C sort) <(LC_ALL=C sort <<<"$listed") >&2 ||
     fail "RELEASING.md does not list the crates that are packed"
 for name in $listed; do
-    # What a crate needs stands before it.
+    # A crate stands behind all that it needs.
     needs=$(sed -n 's/^\[\(dependencies\|target.*\.dependencies\)\.\(weft[a-z-]*\)\]$/\2/p' "$work/$name-$version/Cargo.toml")
     for need in $needs; do
         grep -qx -- "$need" <<<"${before:-}" || fail "RELEASING.md: $name is published before $need"

@@ -63,7 +63,7 @@ place_timeline() {
 }
 span() { js "const v = weft.runs[0].view(); return Math.round(v.t1 - v.t0)"; }
 
-# What every page of a traced run must be able to do.
+# Uses all that every page of a traced run has.
 use_page() {
     for section in summary phases timeline utilisation idle steals sizes steps patches; do
         expect "section $section is there" "return document.getElementById('$section-0') !== null"

@@ -3,6 +3,11 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+#[path = "measures.rs"]
+mod measured;
+
+pub(crate) use measured::measures;
+
 /// The shortest of several runs; what they return is kept from being optimised away, and dropped.
 #[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 pub(crate) fn best<R>(runs: u32, mut run: impl FnMut() -> R) -> Duration {
@@ -14,10 +19,4 @@ pub(crate) fn best<R>(runs: u32, mut run: impl FnMut() -> R) -> Duration {
         time
     };
     (0..runs).map(timed).min().unwrap_or_default()
-}
-
-/// Whether the bench is started to measure, and not by `cargo test --benches` or to list what it
-/// has.
-pub(crate) fn measures() -> bool {
-    !std::env::args().any(|argument| argument == "--test" || argument == "--list")
 }

@@ -18,7 +18,7 @@ usage() { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
 
 # The last builds a program of its own, with MPI.
-stages=(drape finer million sheet replay validation pictures outer report cores mpirun)
+stages=(drape finer million sheet replay validation pictures outer report order cores mpirun)
 declare -A takes=(
     [drape]="3 minutes: both scenes of the 2006 paper recorded, and studied on cores of today and of 2006"
     [finer]="5 minutes and 1 GB: drape-floor with 40,000 and 100,000 vertices (after drape)"
@@ -29,6 +29,7 @@ declare -A takes=(
     [pictures]="1 minute: drape-floor to its end, sheets that clash, and the parts of a shirt"
     [outer]="15 minutes: the twister, certified after 1 to 16 substeps; needs cargo"
     [report]="half a minute: a scene under two policies, and its report; needs chromium, chromedriver and curl for pictures of it"
+    [order]="6 minutes, and some more for building: what equal bits on any number of ranks cost; needs cargo"
     [cores]="5 minutes: drape-floor under mpirun on 1 to 16 cores; needs these, and WEFT built with --features mpi"
     [mpirun]="20 minutes, and some more for building: both scenes under mpirun; needs cargo, an MPI with mpirun, and libclang"
 )
@@ -316,7 +317,7 @@ stage_report() {
 side_by_side() { # COUNT
     local core run runs=()
     for ((core = 0; core < $1; core++)); do
-        # What a turn that was interrupted has left.
+        # A turn that was interrupted may have left one.
         rm -rf "$out/cores-$core"
         "${MPIRUN:-mpirun}" --bind-to none -n 1 taskset -c "$core" "$weft" run scenes/drape-floor.toml "${on_cores[@]}" --quiet --out "$out/cores-$core" >/dev/null &
         runs+=($!)
@@ -363,6 +364,20 @@ measure_cores() {
     done
     study cores scenes/drape-floor.toml "${cut[@]}" --resume "$start/state.000600.ckpt" --steps 700 --repeat 3 --real \
         --launch "${MPIRUN:-mpirun} --bind-to core -n {}" --ranks "1,2,4,8,$most" --policy static,every-other,forecast,forecast-static
+}
+
+stage_order() {
+    local lacking
+    if [ ! -e "$out/order.txt" ]; then
+        lacking=$(lacks cargo)
+        if [ -n "$lacking" ] || [ -n "$quick" ]; then
+            skip "table order" "no ${lacking:-time for it}"
+            return
+        fi
+        cargo bench --quiet --bench order >"$out/order.new"
+        mv "$out/order.new" "$out/order.txt"
+    fi
+    table_order | fill order
 }
 
 stage_mpirun() {

@@ -23,7 +23,7 @@ cell() { # STUDY SCENE NETWORK POLICY PHASE RANKS COLUMN
     }
 }
 
-# What an expression of numbers is, in the format of printf; x, y and z stand for up to three
+# The value of an expression of numbers, in the format of printf; x, y and z stand for up to three
 # numbers.
 number() { # FORMAT EXPRESSION [X] [Y] [Z]
     awk -v x="${3:-0}" -v y="${4:-0}" -v z="${5:-0}" "BEGIN { printf \"$1\", $2 }"
@@ -161,7 +161,7 @@ table_drape_phases() {
     done
 }
 
-# What all ranks together compute in collisions beyond what one rank does, as a share of that.
+# The work that all ranks together add to the collisions of one rank, as a share of that.
 beyond() { # STUDY SCENE NETWORK POLICY RANKS
     local idle efficiency
     idle=$(cell "$1" "$2" "$3" "$4" collide "$5" not_computing)
@@ -377,6 +377,11 @@ table_cores() {
             printf '%s\n' "$text"
         done
     done
+}
+
+# The table that `cargo bench --bench order` prints, with the sign of the book.
+table_order() {
+    sed -n '/^|/{ /^|--/!s/\([ (]\)-\([0-9]\)/\1−\2/g; p; }' "$out/order.txt"
 }
 
 # The table of what `cargo bench --bench mpirun` prints.

@@ -77,7 +77,7 @@ pub enum PartitionError {
     },
     /// The partition has fewer patches than ranks.
     #[error(
-        "{ranks} ranks cannot share {patches} {}, each needs one: run at most {patches}, or ask for more patches",
+        "{ranks} ranks cannot share {patches} {}, each needs one: run at most {patches}, or ask for more patches (in a scene: partition.patches)",
         if *patches == 1 { "patch" } else { "patches" }
     )]
     TooFewPatches {

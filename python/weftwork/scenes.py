@@ -31,7 +31,7 @@ class Mesh(NamedTuple):
 class Scene:
     """A scene whose text has been checked.
 
-    Make one with :meth:`load`, :meth:`parse` or :meth:`from_dict`. What its meshes hold is looked at by
+    Make one with :meth:`load`, :meth:`parse` or :meth:`from_dict`. Its meshes are looked at by
     :meth:`check`, and when a simulation begins.
     """
 

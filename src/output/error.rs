@@ -1,6 +1,6 @@
 //! The reason why an output could not be written.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -110,7 +110,7 @@ pub enum OutputError {
     },
     /// There is no earlier run to continue.
     #[error(
-        "{} holds no earlier run to continue (neither a run.json nor a checkpoint of ours)",
+        "{} holds no run (neither a run.json nor a checkpoint of ours); name the directory that `weft run --out` was given",
         path.shown()
     )]
     NothingToResume {
@@ -119,7 +119,8 @@ pub enum OutputError {
     },
     /// There is no checkpoint to go on from.
     #[error(
-        "{} holds no checkpoint to go on from (state.*.ckpt); start again without --resume",
+        "{} holds no checkpoint to go on from (state.*.ckpt): start again with --overwrite in place of --resume, or choose \
+         another --out",
         path.shown()
     )]
     NoCheckpoint {
@@ -127,7 +128,7 @@ pub enum OutputError {
         path: PathBuf,
     },
     /// A file or directory could not be written: permission, a full disk, a lost directory.
-    #[error("cannot write {}: {source}", path.shown())]
+    #[error("cannot write {}: {source}{}", path.shown(), remedy(source))]
     Write {
         /// The file or directory, under its final name.
         path: PathBuf,
@@ -141,6 +142,15 @@ pub enum OutputError {
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
+    },
+    /// A directory that should be that of a run is none.
+    #[error(
+        "{} is no run's directory: it has no run.json; name the directory that `weft run --out` was given",
+        path.shown()
+    )]
+    NoRun {
+        /// The directory asked for.
+        path: PathBuf,
     },
     /// A file of an earlier run is not what its name says.
     #[error("{} cannot be understood: {}", path.shown(), what.shown())]
@@ -175,9 +185,36 @@ impl OutputError {
 
     /// For `map_err`: names the file that could not be read.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        move |source| Self::Read {
-            path: path.to_owned(),
-            source,
+        move |source| {
+            let is_missing = matches!(
+                source.kind(),
+                ErrorKind::NotFound | ErrorKind::NotADirectory
+            );
+            match path.parent() {
+                Some(folder) if is_missing && path.ends_with("run.json") => Self::NoRun {
+                    path: folder.to_owned(),
+                },
+                _ => Self::Read {
+                    path: path.to_owned(),
+                    source,
+                },
+            }
         }
+    }
+}
+
+/// The advice behind an error of the system in a message, if there is any to give.
+pub(crate) fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "; make room there, or name another place"
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "; name a place where you may write"
+        }
+        ErrorKind::IsADirectory | ErrorKind::NotADirectory | ErrorKind::NotFound => {
+            "; name another place"
+        }
+        _ => "",
     }
 }

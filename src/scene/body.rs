@@ -372,7 +372,7 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
             get: |body| Some(body.made_of),
             set: |body, made_of| body.made_of = made_of,
         },
-        "What stands for it in collision tests. A mesh has no analytic surface.",
+        "Which shape collision tests take for it. A mesh has no analytic surface.",
     ),
     Key::new(
         "edge",

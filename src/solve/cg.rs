@@ -97,6 +97,8 @@ struct Progress {
     pardon: bool,
     /// The number r·M r when the residual was last computed from x.
     computed: f64,
+    /// Whether the preconditioner has modes still that it can do without.
+    keeps_weak_modes: bool,
 }
 
 impl Progress {
@@ -400,8 +402,10 @@ impl ModifiedCg {
 
     /// Computes the residual from x, with everything that an iteration starts from.
     ///
-    /// Answers [`SolveError::NotConverged`] if it is hardly smaller than when it was last computed:
-    /// then the recurrences only promise what rounding does not let them keep.
+    /// If it is hardly smaller than when it was last computed, the recurrences only promise what
+    /// rounding does not let them keep. The preconditioner then has to do without the modes that
+    /// multiply rounding: those that constraints nearly remove, where these hold with great forces.
+    /// If that does not help either, the answer is [`SolveError::NotConverged`].
     fn check_residual(
         &mut self,
         comm: &mut dyn Comm,
@@ -431,14 +435,24 @@ impl ModifiedCg {
             }
         });
         system.filter.project(&mut self.r);
-        let [gamma] = self.measure_residual(comm, system, |_, _| [0.0])?;
+        let [mut gamma] = self.measure_residual(comm, system, |_, _| [0.0])?;
         if !gamma.is_finite() {
             return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
         }
+        let predicted = std::mem::take(&mut progress.predicted);
+        // A prediction that was a little too low is no stagnation.
+        let mut stagnates = gamma > progress.allowed.max(WORTHWHILE * progress.computed)
+            && !(predicted && std::mem::take(&mut progress.pardon));
+        if stagnates
+            && std::mem::take(&mut progress.keeps_weak_modes)
+            && (self.preconditioner).drop_weak_modes(self.reduction.shares())
+        {
+            [gamma] = self.measure_residual(comm, system, |_, _| [0.0])?;
+            stagnates = false;
+        }
         progress.best = progress.best.min(gamma.sqrt());
         progress.expected = gamma;
-        let predicted = std::mem::take(&mut progress.predicted);
-        let last = std::mem::replace(&mut progress.computed, gamma);
+        progress.computed = gamma;
         if gamma <= progress.allowed {
             return Ok(Check::Converged(Outcome {
                 iterations: progress.iterations,
@@ -449,8 +463,7 @@ impl ModifiedCg {
             }));
         }
         self.point_along_residual(system);
-        // A prediction that was a little too low is no stagnation.
-        if gamma > WORTHWHILE * last && !(predicted && std::mem::take(&mut progress.pardon)) {
+        if stagnates {
             return Err(self.not_converged(comm, progress, End::Stagnated)?);
         }
         // Rounding may be what the recurrence did not see.

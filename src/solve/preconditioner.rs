@@ -178,6 +178,15 @@ impl Preconditioner {
             .map_or(Ok(()), |coarse| coarse.finish_factor(comm))
     }
 
+    /// Leaves modes out of the coarse levels that multiply errors of rounding. Answers whether
+    /// there are such levels. The residual is to be measured anew.
+    pub(super) fn drop_weak_modes(&mut self, shares: &Shares) -> bool {
+        if let Some(coarse) = &mut self.coarse {
+            coarse.drop_weak_modes(shares);
+        }
+        self.coarse.is_some()
+    }
+
     /// Measures the coarse level, if there is one: the number of blocks of its matrix, and the
     /// times that every rank's own work takes, see [`CoarseSpace::time`].
     pub(super) fn time_coarse(

@@ -316,7 +316,7 @@ fn directories_that_cannot_be_reported_are_refused_with_the_right_code() {
         ("report foreign", 5, "weftwork"),
         ("report out small.toml", 5, "small.toml"),
         ("report out --out nowhere/x.html", 5, "nowhere/x.html"),
-        ("report out --out empty", 5, "--out"),
+        ("report out --out empty", 5, "name another place"),
     ] {
         let (status, message) = place.fails(arguments);
         assert_eq!(status, code, "{arguments}: {message}");

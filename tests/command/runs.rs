@@ -433,6 +433,45 @@ fn auto_goes_on_if_there_is_something_to_go_on_from_and_else_starts() {
     );
 }
 
+#[test]
+fn refusals_of_ranks_and_of_directories_without_a_run_say_what_to_do() {
+    let place = Place::new();
+    fs::create_dir(place.path("empty")).unwrap();
+    let no_run = [
+        "empty",
+        "name the directory that `weft run --out` was given",
+    ];
+    for command in [
+        "view empty",
+        "audit empty",
+        "report empty",
+        "compare empty empty",
+        "export empty --format usd --out film",
+    ] {
+        refused(&place, command, 5, &no_run);
+    }
+    for command in ["run small.toml --ranks 0", "certify small.toml --ranks 0"] {
+        refused(&place, command, 2, &["'0'", "a whole number from 1 on"]);
+    }
+    refused(
+        &place,
+        "run small.toml --out many --ranks 1000",
+        3,
+        &["run at most", "partition.patches"],
+    );
+    assert!(!place.path("many").exists());
+    // A run that left no checkpoint can only be replaced.
+    let run = format!("{RUN} out --steps 2 --set output.checkpoints=false");
+    hash_of(&place.weft(&run));
+    refused(
+        &place,
+        &format!("{run} --resume"),
+        5,
+        &["--overwrite in place of --resume"],
+    );
+    hash_of(&place.weft(&format!("{run} --overwrite")));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_full_disk_and_a_directory_that_cannot_be_written_end_with_5() {
@@ -452,6 +491,7 @@ fn a_full_disk_and_a_directory_that_cannot_be_written_end_with_5() {
     let (code, message) = limited(0, &format!("{RUN} out"));
     assert_eq!(code, Some(5), "{message}");
     assert!(message.contains("cannot write out/run."), "{message}");
+    assert!(message.contains("make room there"), "{message}");
     assert!(!place.path("out/run.json").exists());
     // It is as good as empty.
     hash_of(&place.weft(&format!("{RUN} out --steps 1")));

@@ -197,11 +197,40 @@ fn a_new_scene_runs_as_it_is_and_nothing_is_written_over() {
     }
     fs::create_dir(place.path("meshes")).unwrap();
     fs::write(place.path("meshes/a \"b\".obj"), &obj).unwrap();
+    // The file of one that has y upwards.
+    let turned: Vec<String> = (obj.lines())
+        .map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
+            ["v", x, y, z] => format!("v {x} {z} -{y}"),
+            _ => line.to_owned(),
+        })
+        .collect();
+    fs::write(place.path("meshes/on-edge.obj"), turned.join("\n")).unwrap();
     let mut new = place.command("new second.toml --scale 0.01 --cloth");
     let output = new.arg("meshes/a \"b\".obj").output().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.contains("0.6 x 0.6 x 0 m"), "{told}");
     hash_of(&place.weft("run second.toml --ranks 2 --steps 10 --quiet --out second"));
+
+    // Units and axes are those of the file, or said: the floor lies below the lowest point.
+    let usd = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/formats/usd/garment.usda"
+    );
+    place.weft(&format!("new garment.toml --cloth {usd}"));
+    let text = fs::read_to_string(place.path("garment.toml")).unwrap();
+    assert!(!text.contains("the file's unit"), "{text}");
+    let turned = place.weft("new turned.toml --scale 0.01 --up y --cloth meshes/on-edge.obj");
+    let told = String::from_utf8(turned.stdout).unwrap();
+    assert!(told.contains("0.6 x 0.6 x 0 m"), "{told}");
+    let text = fs::read_to_string(place.path("turned.toml")).unwrap();
+    assert!(
+        text.contains("up = \"y\"") && text.contains("point = [0, 0, 0.03]"),
+        "{text}"
+    );
+    // A sheet on edge is warned of.
+    let on_edge = place.weft("new on-edge.toml --scale 0.01 --cloth meshes/on-edge.obj");
+    let warning = String::from_utf8(on_edge.stderr).unwrap();
+    assert!(warning.contains("stands on edge"), "{warning}");
 
     for (arguments, code) in [
         ("new third.toml --cloth meshes/none.obj", 3),

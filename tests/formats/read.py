@@ -54,7 +54,7 @@ for frame in frames:
     expect("contact_force", frame.point_data["contact_force"].shape == (162, 3))
 expect("the sheet is strained by its pins", np.max(frames[-1].cell_data["strain"]) > 1e-5)
 
-# What the artist has.
+# The artist's own mesh.
 lines = [line.split() for line in sheet_file.read_text().splitlines() if line]
 rest = np.array([[float(x) for x in line[1:]] for line in lines if line[0] == "v"])
 quads = [[int(corner.split("/")[0]) - 1 for corner in line[1:]] for line in lines if line[0] == "f"]

@@ -10,7 +10,7 @@
 //!
 //! No rank can go on if each is done with all, or waits in a group that not all are done with. None
 //! concludes that too early, although notices may be under way: take the first rank to go on after
-//! its last notice that is known here. What let it go on were notices sent before, which are known
+//! its last notice that is known here. It was let go on by notices sent before, which are known
 //! here too.
 
 use serde::{Deserialize, Serialize};

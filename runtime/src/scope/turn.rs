@@ -51,7 +51,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             return Ok(());
         }
         if self.works {
-            // What this thread may run may be ahead of a worker that goes on for long.
+            // A worker that goes on for long may hold tasks that this thread may run.
             self.take_back();
         }
         self.look_for_work(now, within);

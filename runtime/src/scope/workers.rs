@@ -311,7 +311,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.put_back(running);
         }
         self.note(What::WaitEnd { worker: 0 });
-        // What tasks that it ran meanwhile waited is within this.
+        // This includes the waiting of tasks that it ran meanwhile.
         self.away = away + self.comm.now().saturating_sub(begin);
         Ok(joined)
     }

@@ -364,7 +364,7 @@ mod tests {
 
         /// Rays that meet edges and vertices, and points on the surface.
         #[test]
-        fn the_same_on_lines_of_the_mesh(
+        fn distance_and_inside_hold_on_lines_of_the_mesh(
             which in 0usize..5, x in -12i32..13, y in -12i32..13, z in -12i32..13,
         ) {
             agrees(which, DVec3::new(x.into(), y.into(), z.into()) / 8.0)?;
@@ -372,7 +372,9 @@ mod tests {
 
         /// Above and below vertices of what is round.
         #[test]
-        fn the_same_along_rays_through_vertices(which in 2usize..4, vertex in 0usize..10_000, z in -1.5..1.5f64) {
+        fn distance_and_inside_hold_along_rays_through_vertices(
+            which in 2usize..4, vertex in 0usize..10_000, z in -1.5..1.5f64,
+        ) {
             let (body, _) = body(which);
             let at = body.positions[vertex % body.positions.len()];
             agrees(which, DVec3::new(at.x, at.y, z))?;

@@ -141,6 +141,7 @@ impl ModifiedCg {
             predicted: false,
             pardon: true,
             computed: f64::INFINITY,
+            keeps_weak_modes: true,
         })
     }
 

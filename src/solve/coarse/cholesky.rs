@@ -47,6 +47,25 @@ pub(super) struct Cholesky {
     solution: Vec<Eight>,
 }
 
+/// The modes that a factor leaves out, by their entries on the diagonal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dropped {
+    /// Modes that are errors of rounding.
+    Nothing,
+    /// Modes that slanted constraints have nearly removed, too.
+    Weak,
+}
+
+impl Dropped {
+    /// The share of the largest entry up to which an entry is dropped.
+    fn share(self) -> f64 {
+        match self {
+            Self::Nothing => NOTHING,
+            Self::Weak => WEAK,
+        }
+    }
+}
+
 /// Room for the numbers of a factor while it is made; it serves one matrix after the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Workspace {
@@ -156,9 +175,9 @@ impl Cholesky {
         }
     }
 
-    /// Factors a matrix, given by the lower half as [`LowerRows`] has it. Only the lower half of
-    /// blocks on the diagonal is read.
-    pub(super) fn factor(&mut self, lower: &[Block], workspace: &mut Workspace) {
+    /// Factors a matrix, given by the lower half as [`LowerRows`] has it, without the modes that
+    /// `dropped` names. Only the lower half of blocks on the diagonal is read.
+    pub(super) fn factor(&mut self, lower: &[Block], dropped: Dropped, workspace: &mut Workspace) {
         assert_eq!(lower.len(), self.targets.len(), "a matrix of this pattern");
         let Workspace {
             diagonal,
@@ -183,7 +202,7 @@ impl Cholesky {
                 .map(|block| -> Six { std::array::from_fn(|c| block[c][c]) }),
         );
         let largest = pivots.as_flattened().iter().copied();
-        let nothing = NOTHING * largest.fold(0.0, f64::max);
+        let nothing = dropped.share() * largest.fold(0.0, f64::max);
         let factor = self;
         widest(Factoring {
             factor,
@@ -403,6 +422,9 @@ const TINY: f64 = 1e-12;
 /// The share of the largest entry below which an entry on the diagonal is the square of a rounding
 /// error: it belongs to a mode that slanted constraints remove but for such an error.
 const NOTHING: f64 = 1e-20;
+/// Such a share, below which a mode multiplies the rounding of a residual by more than a solve can
+/// bear where constraints hold with great forces: by 10⁷ and more.
+const WEAK: f64 = 1e-14;
 
 #[cfg(test)]
 mod tests {
@@ -501,7 +523,7 @@ mod tests {
             let mut noise = Noise::new(seed ^ 1);
             let rhs: Vec<f64> = (0..dense.len()).map(|_| noise.number()).collect();
             let mut cholesky = Cholesky::new(&graph, &rows, 0..vertices as usize);
-            cholesky.factor(&blocks_of(&rows, &dense), &mut Workspace::default());
+            cholesky.factor(&blocks_of(&rows, &dense), Dropped::Nothing, &mut Workspace::default());
             let mut solution = vec![[f64::NAN; 6]; vertices as usize];
             cholesky.solve(&sixes(&rhs), &mut solution);
             let flat = solution.as_flattened();
@@ -516,7 +538,7 @@ mod tests {
             // A part of the solution alone has the same bits.
             let part = vertices as usize / 3..vertices as usize / 2 + 1;
             let mut cholesky = Cholesky::new(&graph, &rows, part.clone());
-            cholesky.factor(&blocks_of(&rows, &dense), &mut Workspace::default());
+            cholesky.factor(&blocks_of(&rows, &dense), Dropped::Nothing, &mut Workspace::default());
             let mut alone = vec![[f64::NAN; 6]; vertices as usize];
             cholesky.solve(&sixes(&rhs), &mut alone);
             prop_assert_eq!(&alone[part.clone()], &solution[part]);
@@ -537,7 +559,7 @@ mod tests {
         let rhs: Vec<f64> = dense.iter().map(|line| line[6] - line[1]).collect();
         let mut cholesky = Cholesky::new(&graph, &rows, 0..3);
         let mut workspace = Workspace::default();
-        cholesky.factor(&blocks_of(&rows, &dense), &mut workspace);
+        cholesky.factor(&blocks_of(&rows, &dense), Dropped::Nothing, &mut workspace);
         let mut solution = vec![[0.0; 6]; 3];
         cholesky.solve(&sixes(&rhs), &mut solution);
         let flat = solution.as_flattened();

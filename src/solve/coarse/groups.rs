@@ -27,7 +27,7 @@ use std::ops::Range;
 use glam::DVec3;
 use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
 
-use super::cholesky::{Cholesky, LowerRows, Workspace};
+use super::cholesky::{Cholesky, Dropped, LowerRows, Workspace};
 use super::modes::Modes;
 use super::six::{Block, Six};
 use super::subdomains::Subdomains;
@@ -153,8 +153,8 @@ impl Groups {
             .map(|groups| self.lower.starts[groups.start]..self.lower.starts[groups.end])
     }
 
-    /// Factors D.
-    pub(super) fn factor(&mut self, blocks: &[Block], shares: &Shares) {
+    /// Factors D, without the modes that `dropped` names.
+    pub(super) fn factor(&mut self, blocks: &[Block], dropped: Dropped, shares: &Shares) {
         let Self {
             subdomains,
             lower,
@@ -168,7 +168,7 @@ impl Groups {
         shares.run(work, |((factors, own), workspace)| {
             for (factor, groups) in factors.iter_mut().zip(&subdomains.groups()[own]) {
                 let blocks = &blocks[lower.starts[groups.start]..lower.starts[groups.end]];
-                factor.factor(blocks, workspace);
+                factor.factor(blocks, dropped, workspace);
             }
         });
     }

@@ -37,7 +37,7 @@ use glam::DVec3;
 use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
 use weft_runtime::comm::{Collectives, Comm, CommError};
 
-use self::cholesky::{Cholesky, LowerRows, Workspace};
+use self::cholesky::{Cholesky, Dropped, LowerRows, Workspace};
 use self::elimination::Elimination;
 use self::galerkin::Galerkin;
 use self::groups::Groups;
@@ -142,7 +142,8 @@ impl CoarseSpace {
         let own = &mut self.matrix[self.owned_blocks.clone()];
         let of = (&self.modes, &self.groups);
         (self.galerkin).assemble(matrix, of, (own, &mut self.of_groups), shares);
-        self.groups.factor(&self.of_groups, shares);
+        self.groups
+            .factor(&self.of_groups, Dropped::Nothing, shares);
         if comm.size() > 1 {
             self.pack();
             let own = &self.packed[self.packed_before()..];
@@ -207,8 +208,19 @@ impl CoarseSpace {
             comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.packed))?;
             self.unpack();
         }
-        self.cholesky.factor(&self.matrix, &mut self.workspace);
+        self.factor(Dropped::Nothing);
         Ok(())
+    }
+
+    fn factor(&mut self, dropped: Dropped) {
+        (self.cholesky).factor(&self.matrix, dropped, &mut self.workspace);
+    }
+
+    /// Factors the matrices of both levels once more, without modes that constraints have nearly
+    /// removed: they multiply what rounding leaves in a residual.
+    pub(super) fn drop_weak_modes(&mut self, shares: &Shares) {
+        self.groups.factor(&self.of_groups, Dropped::Weak, shares);
+        self.factor(Dropped::Weak);
     }
 
     /// Restricts a projected vector, a product with the matrix or a residual; what is to travel
@@ -273,7 +285,7 @@ impl CoarseSpace {
     /// factored, and a system to be solved, by this clock.
     pub(super) fn time(&mut self, clock: &dyn Fn() -> Duration) -> [Duration; 2] {
         let began = clock();
-        self.cholesky.factor(&self.matrix, &mut self.workspace);
+        self.factor(Dropped::Nothing);
         let factored = clock();
         self.cholesky.solve(&self.coarse, &mut self.correction);
         [factored - began, clock() - factored]

@@ -319,8 +319,8 @@ impl Contacts {
         });
     }
 
-    /// From now on leaves contacts as they were found where they need not stand together. What is
-    /// added up of them then depends on ranks and schedules. To measure what the order costs.
+    /// From now on leaves contacts as they were found where they need not stand together. Sums
+    /// over them then depend on ranks and schedules. It serves to measure what the order costs.
     pub(crate) fn forget_order(&mut self) {
         self.forgets_order = true;
     }

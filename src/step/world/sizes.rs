@@ -172,8 +172,9 @@ impl World {
         told.collect()
     }
 
-    /// A sentence for each mesh of a file that seems to lie on its back: it stands on the plane
-    /// that is the ground where y points upwards, and half of it is below z = 0.
+    /// A sentence for each mesh of a file that seems to have y upwards: it stands on the plane that
+    /// is the ground where y points upwards, and half of it is below z = 0; or it is a flat sheet
+    /// that would lie there, and stands on edge here with nothing to hold it.
     pub(crate) fn lying(&self) -> Vec<String> {
         let scene = self.scene();
         let gravity = scene.gravity.at(0.0).abs();
@@ -181,18 +182,20 @@ impl World {
             return Vec::new();
         }
         let mut told = Vec::new();
-        let mut look = |what: &str,
-                        name: &str,
-                        path: &Path,
-                        placement: &Placement,
-                        mesh: &TriMesh| {
+        let is_unsaid = |path: &Path, placement: &Placement| {
             // A mesh that was placed by hand has been looked at.
             let untouched = placement.up.is_none()
                 && placement.rotation == DVec3::ZERO
                 && placement.translation == DVec3::ZERO;
             // Other formats know which axis points upwards.
-            let is_unsaid = !is_y_up_format(path) && !is_usd(path);
-            if untouched && is_unsaid && stands_along_y(mesh) {
+            untouched && !is_y_up_format(path) && !is_usd(path)
+        };
+        let mut look = |what: &str,
+                        name: &str,
+                        path: &Path,
+                        placement: &Placement,
+                        mesh: &TriMesh| {
+            if is_unsaid(path, placement) && stands_along_y(mesh) {
                 told.push(format!(
                     "{what} `{name}` is longest along y, stands on y = 0 and goes through z = 0, as meshes do in whose files y points \
                      upwards (the default of Blender, CLO, Maya and Houdini), and gravity pulls along z: set up = \"y\", or up = \"z\" \
@@ -200,6 +203,7 @@ impl World {
                 ));
             }
         };
+        let mut on_edge = Vec::new();
         for (index, cloth) in scene.cloths.iter().enumerate() {
             if let ClothSource::File {
                 path, placement, ..
@@ -207,6 +211,13 @@ impl World {
             {
                 let mesh = self.cloth_mesh(index);
                 look("cloth", &cloth.name, path, placement, &mesh);
+                if cloth.pins.is_empty() && is_unsaid(path, placement) && is_flat_across_y(&mesh) {
+                    on_edge.push(format!(
+                        "cloth `{}` is flat across y, so it stands on edge, and no pin holds it: set up = \"y\" if y points upwards \
+                         in its file (the default of Blender, CLO, Maya and Houdini), or up = \"z\" if it is meant so",
+                        cloth.name
+                    ));
+                }
             }
         }
         for (body, mesh) in scene.bodies.iter().zip(self.body_meshes()) {
@@ -217,6 +228,7 @@ impl World {
                 look("body", &body.name, path, placement, mesh);
             }
         }
+        told.extend(on_edge);
         told
     }
 
@@ -344,6 +356,15 @@ fn stands_along_y(mesh: &TriMesh) -> bool {
         && size.z > 0.05 * size.y
         && low.y > -0.02 * size.y
         && middle.z.abs() < 0.3 * size.z
+}
+
+/// Whether a mesh is a sheet in a plane y = const, with a size in both directions of it.
+fn is_flat_across_y(mesh: &TriMesh) -> bool {
+    let Some([low, high]) = mesh.bounds() else {
+        return false;
+    };
+    let size = high - low;
+    size.y < 1e-3 * size.x.min(size.z)
 }
 
 /// A point as scenes have it, to a tenth of a millimetre.
@@ -531,6 +552,34 @@ mod tests {
             "{lying}"
         );
         assert!(lying.contains("set up = \"y\""), "{lying}");
+        // A flat sheet that stands on edge falls over, unless pins hold it.
+        let sheet = |keys: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let mut text = Vec::new();
+            let mut sheet = crate::mesh::grid([0.4; 2], [9; 2], DVec3::ZERO, DVec3::ZERO).unwrap();
+            for p in &mut sheet.positions {
+                *p = crate::scene::Up::Y.to_file(*p);
+            }
+            crate::mesh::write_obj(&sheet, &mut text).unwrap();
+            std::fs::write(folder.path().join("sheet.obj"), text).unwrap();
+            let text = format!(
+                "[[cloth]]\nmesh = \"sheet.obj\"\n{keys}\nmaterial = {{ density = 0.15, stretch = 1000, bending = 1e-5 }}\n"
+            );
+            let at = folder.path().join("x.toml");
+            told(&World::build(&Scene::parse(&text, Some(&at), &[]).unwrap()).unwrap())
+        };
+        let on_edge = sheet("").concat();
+        assert!(
+            on_edge.starts_with("cloth `cloth0` is flat across y"),
+            "{on_edge}"
+        );
+        for keys in [
+            "up = \"y\"",
+            "up = \"z\"",
+            "pins = [{ nearest = [0, 0, 0.2] }]",
+        ] {
+            assert_eq!(sheet(keys), none, "{keys}");
+        }
         for (size, units) in [(170.0, "cm"), (1700.0, "mm")] {
             let world = of_files(false, 0.0, size, "", "");
             let told = world.odd_sizes().concat();
