@@ -1,7 +1,7 @@
 //! The samples of a mesh that deforms: a numbered sequence of mesh files, or a point cache.
 //!
-//! All samples are read once when the scene is made ready, one after the other, so that what is
-//! wrong with one of them is told before the first step. They are hashed on the way, and then
+//! All samples are read once when the scene is made ready, one after the other, so that faults of
+//! all of them come up before the first step. They are hashed on the way, and then
 //! forgotten: a run holds no more of them than it needs at a time, and reads the others when their
 //! time comes.
 //!
@@ -44,7 +44,7 @@ enum Source {
     Cache(PointCache),
 }
 
-/// What the header of a point cache says.
+/// The header of a point cache.
 #[derive(Clone, Debug)]
 struct PointCache {
     path: PathBuf,
@@ -185,8 +185,8 @@ impl Samples {
 }
 
 impl PointCache {
-    /// Reads the header of a cache for a mesh of so many vertices, and finds the times of its
-    /// samples in s. `rate` is how many frames there are in a second.
+    /// Reads the header of a cache for a mesh of this number of vertices, and finds the times of
+    /// its samples in s. `rate` is how many frames there are in a second.
     fn open(
         path: &Path,
         rate: Option<f64>,

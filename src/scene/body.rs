@@ -270,7 +270,7 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
             get: |body| body.sequence.clone(),
             set: |body, sequence| body.sequence = Some(sequence),
         },
-        "What the mesh [deforms](#bodies-that-deform) by: numbered files `.obj` or `.ply` with a `*` for \
+        "The samples that the mesh [deforms](#bodies-that-deform) by: numbered files `.obj` or `.ply` with a `*` for \
          the number, as `\"body.*.obj\"`, or a point cache `.pc2` or `.mdd` of the mesh.",
     )
     .unset("it keeps its shape")

@@ -1,8 +1,8 @@
 //! Values that may change in time: one value, or keyframes, as a scene gives them.
 //!
 //! In: the value of a key, or a table with `keyframes`, in the form of those of a motion. Out: an
-//! [`InTime`], whose times ascend. It is a function of time alone, so that a run which goes on from a
-//! checkpoint needs no state of it.
+//! [`InTime`], whose times ascend. It is a function of time alone, so that a run which goes on from
+//! a checkpoint needs no state of it.
 
 use std::ops::{Add, Mul, Sub};
 

@@ -163,7 +163,7 @@ pub enum StepError {
         step: u64,
         /// The name of the body.
         body: String,
-        /// Why it cannot be read.
+        /// The reason why it cannot be read.
         why: String,
     },
     /// A position or velocity is not finite.

@@ -102,9 +102,9 @@ impl Substep {
     }
 }
 
-/// The simulated time in s at which loads are taken that change in time, in a substep of `dt` s from
-/// a time on: its middle, by which the momentum that they give is of second order, or its end with
-/// BDF2, which is of second order where forces are those of the end.
+/// The simulated time in s at which loads are taken that change in time, in a substep of `dt` s
+/// from a time on: its middle, by which the momentum that they give is of second order, or its end
+/// with BDF2, which is of second order where forces are those of the end.
 pub(crate) fn load_time(world: &World, start: f64, dt: f64) -> f64 {
     match world.scene().solver.integrator {
         Integrator::Bdf2 => start + dt,

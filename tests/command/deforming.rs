@@ -70,8 +70,8 @@ fn a_body_that_deforms_is_run_written_judged_and_gone_on_with() {
     assert_eq!(verdict["accepted"], true);
 }
 
-/// A run is of its samples: another file of the sequence is another scene, and a file that is gone
-/// is told before the first step.
+/// A run is of its samples: another file of the sequence is another scene, and a file that is
+/// gone ends it before the first step.
 #[test]
 fn a_run_goes_on_only_with_the_files_that_it_began_with() {
     let place = place();

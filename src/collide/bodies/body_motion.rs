@@ -103,7 +103,7 @@ impl BodyMotion {
         Self(Kind::Constant(velocity))
     }
 
-    /// Of a body that deforms, and moves besides as its vertices tell.
+    /// The motion of a body that deforms: its vertices tell also how the whole of it moves.
     #[must_use]
     pub fn deformed(deforming: Arc<Deforming>) -> Self {
         Self(Kind::Deforming(deforming))

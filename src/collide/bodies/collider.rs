@@ -214,8 +214,8 @@ impl BodySurface {
         }
     }
 
-    /// The body in a step of `dt` s from a time in s on, of a body that deforms. It is made once for
-    /// all that ask for it.
+    /// The body in a step of `dt` s from a time in s on, of a body that deforms. It is made once
+    /// for all that ask for it.
     fn in_step(&self, deforming: &Deforming, time: f64, dt: f64) -> Arc<Collider> {
         let mut kept = self.deformed.lock().unwrap_or_else(PoisonError::into_inner);
         let key = [time.to_bits(), dt.to_bits()];
@@ -261,7 +261,8 @@ impl BodySurface {
                 sweep.velocity(all.map(|(&v, w)| self.positions[v as usize] * w).sum())
             }
             Some((end, dt)) => {
-                // The weights add up to 1 to rounding alone: a velocity that all have in common stays.
+                // The weights add up to 1 to rounding alone: a velocity that all have in common
+                // stays.
                 let way = vertices.map(|v| end.positions[v as usize] - self.positions[v as usize]);
                 let others = way.iter().zip(weights).skip(1);
                 others.fold(way[0], |sum, (&own, w)| sum + (own - way[0]) * w) / *dt
@@ -302,7 +303,7 @@ struct Lists {
 }
 
 impl Lists {
-    /// Sorts pairs of a list, of which there are so many, and a number of it, ascending.
+    /// Sorts numbers, ascending, into this number of lists: each comes with the list that it is of.
     fn new(lists: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
         let mut starts = vec![0; lists + 1];
         pairs

@@ -1,14 +1,14 @@
 //! Bodies that deform: where their vertices are at any time.
 //!
 //! Vertices go straight from sample to sample, and stay where they are before the first and after
-//! the last one; the whole may move besides, as rigid bodies do. In a step each vertex goes straight
-//! from where it is at the start to where it is at the end, and that is what contacts, friction and
-//! certification see: its velocity is that displacement over the length of the step. So the position
-//! of a body is a function of time alone, as that of a rigid one.
+//! the last one; the whole may move besides, as rigid bodies do. In a step each vertex goes
+//! straight from where it is at the start to where it is at the end, and that is what contacts,
+//! friction and certification see: its velocity is that displacement over the length of the step.
+//! So the position of a body is a function of time alone, as that of a rigid one.
 //!
-//! Samples come from outside, and no more than two of them are kept. Reading one may fail while a run
-//! is under way, for files can vanish. Such a fault is kept, so that the step in which it came up is
-//! given up: [`Deforming::fault`].
+//! Samples come from outside, and no more than two of them are kept. Reading one may fail while a
+//! run is under way, for files can vanish. Such a fault is kept, so that the step in which it came
+//! up is given up: [`Deforming::fault`].
 
 use std::error::Error;
 use std::fmt;
@@ -31,7 +31,7 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
     fn read(&self, index: usize) -> Result<Vec<DVec3>, SampleError>;
 }
 
-/// Why a sample cannot be read.
+/// The reason why a sample cannot be read.
 pub type SampleError = Box<dyn Error + Send + Sync>;
 
 /// How many samples are kept.
@@ -48,7 +48,7 @@ pub struct Deforming {
     motion: BodyMotion,
     samples: Mutex<Kept<usize, Vec<DVec3>>>,
     shapes: Mutex<Kept<u64, DeformedShape>>,
-    /// What it encloses at time 0, with the tree that serves for all times.
+    /// The space that it encloses at time 0, with the tree that serves for all times.
     at_start: Arc<Enclosed>,
     fault: OnceLock<String>,
 }
@@ -66,7 +66,7 @@ pub struct DeformedShape {
 }
 
 impl DeformedShape {
-    /// What it encloses then.
+    /// The space that it encloses then.
     #[must_use]
     pub fn enclosed(&self) -> &Enclosed {
         self.enclosed
@@ -123,7 +123,7 @@ impl Deforming {
         })
     }
 
-    /// Why a sample could not be read, if one could not: then no shape is right since.
+    /// The reason why a sample could not be read, if one could not: then no shape is right since.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.fault.get().map(String::as_str)
@@ -160,7 +160,7 @@ impl Deforming {
     }
 }
 
-/// Keeps a thing as the latest of so many.
+/// Keeps a thing as the latest of `most`.
 fn keep<K, T>(kept: &mut Kept<K, T>, most: usize, key: K, made: &Arc<T>) {
     if kept.len() >= most {
         kept.remove(0);
@@ -213,8 +213,8 @@ fn positions(
     Ok(positions)
 }
 
-/// A point that goes along with the surface of a body that deforms, as if it were stuck to one of its
-/// triangles.
+/// A point that goes along with the surface of a body that deforms, as if it were stuck to one of
+/// its triangles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attached {
     corners: [u32; 3],
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_attached_keeps_its_place_over_the_surface() {
+    fn an_attached_point_keeps_its_place_over_the_surface() {
         let (body, _) = growing(99);
         let point = DVec3::new(0.7, 0.5, 0.9);
         let held = Attached::new(point, &body.at(0.0));

@@ -65,7 +65,7 @@ impl Enclosed {
         Self::with(positions, Arc::new(triangles.to_vec()), Arc::new(tree))
     }
 
-    /// The same triangles with their vertices elsewhere.
+    /// The space that its triangles enclose where their vertices are elsewhere.
     pub(super) fn deformed(&self, positions: Vec<DVec3>) -> Self {
         let (triangles, tree) = (Arc::clone(&self.triangles), Arc::clone(&self.tree));
         Self::with(positions, triangles, tree)

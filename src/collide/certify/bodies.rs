@@ -9,8 +9,8 @@
 //! by an affine map, x + s (M x − x) for s from 0 to 1, whose determinant stays positive while it
 //! turns by less than half a turn: features that the body carries along never cross each other.
 //!
-//! A body that deforms goes straight from shape to shape, each of its vertices by itself. No one map
-//! moves all of it, so what it carries along is tested pair by pair.
+//! A body that deforms goes straight from shape to shape, each of its vertices by itself. No one
+//! map moves all of it, so what it carries along is tested pair by pair.
 
 use std::ops::Range;
 use std::sync::Arc;

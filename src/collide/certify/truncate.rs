@@ -317,7 +317,8 @@ impl Truncate<'_> {
         if self.goes_with_one(&cloth, own_body, progress) {
             let carrier = self.carrier_of(&cloth, own_body, progress);
             let affine = carrier.is_none_or(|body| self.movers[body as usize].is_affine());
-            // What deforms does not carry all alike: the pair is certified by itself, at one rate.
+            // A body that deforms does not carry all alike: the pair is certified by itself, at one
+            // rate.
             if affine || search::is_certified(pair.kind, &displacements, self.least) {
                 return;
             }

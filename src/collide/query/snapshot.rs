@@ -33,7 +33,7 @@ pub(in crate::collide) const ROUNDING: f64 = 1e-5;
 pub struct Snapshot<'a> {
     pub(in crate::collide) cloth: &'a ClothSurface,
     bodies: &'a [Collider],
-    /// Those that deform, as they are in the step.
+    /// The bodies that deform, as they are in the step.
     deformed: Vec<Option<Arc<Collider>>>,
     /// The motion of each body in the step.
     pub(in crate::collide) sweeps: Vec<Sweep>,

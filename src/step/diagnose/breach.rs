@@ -81,7 +81,7 @@ impl Simulation<'_> {
             // As it was typed, but for what rounding adds.
             (1e5 * limit).round() / 1e3
         );
-        // What pins held in the last step, which began at this time in s.
+        // The last step began at this time in s; it may be that other pins hold now.
         let began = self.time() - world.scene().time.step;
         let pins = torn(world, x, corner, (limit, began));
         let near = ring(world, triangle);

@@ -104,8 +104,8 @@ impl Exchange {
         self.ahead = None;
     }
 
-    /// The outcome of assembling the system of a substep of length `dt` (s), with the loads of a time
-    /// in s, before it began; `None` if it is still to be assembled.
+    /// The outcome of assembling the system of a substep of length `dt` (s), with the loads of a
+    /// time in s, before it began; `None` if it is still to be assembled.
     pub(crate) fn take_ahead(&mut self, dt: f64, time: f64) -> Option<Result<(), Collapsed>> {
         let ahead = self.ahead.take()?;
         (ahead.dt == dt && ahead.time == time).then_some(ahead.outcome)

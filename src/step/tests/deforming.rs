@@ -192,10 +192,10 @@ fn cloth_on_a_body_that_breathes_is_certified_and_does_not_depend_on_ranks() {
     assert!(ends_the_same(&world, 60, 33) > 0);
 }
 
-/// A body that is wrung at 3000 degrees a second, and crushed onto a plate: cloth is let through and
-/// marked, and cloth never goes through cloth.
+/// A body that is wrung at 3000 degrees a second, and crushed onto a plate: cloth is let through
+/// and marked, and cloth never goes through cloth.
 #[test]
-fn what_closes_on_cloth_lets_it_through() {
+fn bodies_that_close_on_cloth_let_it_through() {
     let folder = tempfile::tempdir().unwrap();
     sequence(folder.path(), 4, |p, k| {
         let turn = 0.4 * k * (p.z + 0.1) / 0.08;
@@ -326,7 +326,7 @@ fn samples_that_are_wrong_are_named() {
         &refused(at, "sequence = \"alone.*.obj\"\nrate = 25"),
         &["alone.3.obj", "at least 2", "`mesh`"],
     );
-    // What keys say.
+    // Keys that do not go together.
     for (body, part) in [
         ("sequence = \"ball.*.obj\"", "rate = 25"),
         ("sequence = \"none.*.obj\"\nrate = 25", "names no file"),
@@ -406,7 +406,7 @@ fn a_sample_that_vanishes_while_the_run_goes_on_stops_it() {
     assert!((9..=10).contains(&s.step()), "{}", s.step());
 }
 
-/// What a body deforms by is part of what a run is of.
+/// A run is of the samples that its bodies deform by.
 #[test]
 fn other_samples_are_another_world() {
     let folder = tempfile::tempdir().unwrap();

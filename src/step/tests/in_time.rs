@@ -49,8 +49,8 @@ fn a_free_sheet_falls_as_gravity_that_grows_says() {
     }
 }
 
-/// A sheet that wind W blows at from its front, with a drag coefficient of 1, has the relative speed
-/// u: m du/dt = −ρ(t)/2 A u². With ρ = r t that is u = W / (1 + W r t² / 4ω), ω = m/A.
+/// A sheet that wind W blows at from its front, with a drag coefficient of 1, has the relative
+/// speed u: m du/dt = −ρ(t)/2 A u². With ρ = r t that is u = W / (1 + W r t² / 4ω), ω = m/A.
 #[test]
 fn air_that_grows_denser_drags_as_the_closed_form_says() {
     let (wind, grows, mass) = (2.0, 4.0, 0.15);
@@ -119,7 +119,7 @@ fn a_sheet_slides_from_when_its_body_has_lost_its_friction() {
 }
 
 /// A sheet that its pin takes along and lets go flies on with the velocity of the pin and falls
-/// freely, to what Euler's method makes of that: g h² n (n + 1) / 2 in n steps.
+/// freely, as Euler's method has it: g h² n (n + 1) / 2 in n steps.
 #[test]
 fn a_sheet_that_is_let_go_falls_freely_from_then_on() {
     let pins =
@@ -167,10 +167,10 @@ fn a_pin_that_holds_later_takes_its_vertices_back() {
     });
 }
 
-/// All of it at once, certified, on ranks and from a state in between: with Euler's method, by which
-/// the system of the next step is assembled ahead, and with BDF2.
+/// All of it at once, certified, on ranks and from a state in between: with Euler's method, by
+/// which the system of the next step is assembled ahead, and with BDF2.
 #[test]
-fn what_changes_in_time_does_not_depend_on_ranks() {
+fn values_and_pins_that_change_in_time_do_not_depend_on_ranks() {
     for integrator in ["euler", "bdf2"] {
         let above = format!(
             "{STEP}\nsolver.integrator = \"{integrator}\"\ncontact.certify = true\n\
@@ -253,7 +253,7 @@ fn keyframes_and_times_that_are_wrong_are_named() {
 
 /// The echo of a scene is read as the scene.
 #[test]
-fn what_changes_in_time_is_echoed() {
+fn values_that_change_in_time_are_echoed() {
     let above = "gravity = { interpolation = \"smooth\", keyframes = [{ time = \"0.5 s\", value = [0, 0, -9] }, { time = 2, value = \
                  [2, 0, -12] }] }\nair = { density = { keyframes = [{ time = 0, value = 1 }, { time = 1, value = 3 }] } }";
     let cloth = "pins = [{ nearest = [0, 0, 0], from = \"10 ms\", until = 0.1 }]";

@@ -76,7 +76,7 @@ pub(super) fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh
     }
 }
 
-/// What a body encloses at one time.
+/// The space that a body encloses at one time.
 pub(super) enum SolidThen<'w> {
     Rigid(&'w Solid, Pose),
     Deformed(Arc<DeformedShape>),
@@ -120,13 +120,13 @@ impl<'w> SolidThen<'w> {
 }
 
 impl World {
-    /// What bodies enclose at a time in s.
+    /// The spaces that bodies enclose at a time in s.
     pub(super) fn solids_at(&self, time: f64) -> impl Iterator<Item = SolidThen<'_>> {
         let bodies = self.solids.iter().zip(&self.body_motions);
         bodies.map(move |(solid, motion)| SolidThen::new(solid, motion, time))
     }
 
-    /// What a body encloses at a time in s.
+    /// The space that a body encloses at a time in s.
     pub(super) fn solid_at(&self, body: u32, time: f64) -> SolidThen<'_> {
         let body = body as usize;
         SolidThen::new(&self.solids[body], &self.body_motions[body], time)

@@ -54,10 +54,13 @@ struct Kind {
     /// Where the body is at time 0 that it follows, if it follows one.
     start: Option<Pose>,
     /// The body that deforms and that it follows, and where its vertices, ascending, are attached.
-    attached: Option<(Arc<Deforming>, Vec<(u32, Attached)>)>,
+    attached: Option<AttachedTo>,
     /// It holds in substeps that begin from the first of these times in s on and before the second.
     holding: [f64; 2],
 }
+
+/// A body that deforms, and where vertices, ascending, are attached to it.
+type AttachedTo = (Arc<Deforming>, Vec<(u32, Attached)>);
 
 /// The motion that a pin prescribes in a substep.
 #[derive(Clone, Debug)]
@@ -84,8 +87,8 @@ const CATCH_UP: f64 = 1.0;
 
 impl Pins {
     /// Takes the pins of all cloths, and the vertices that they hold, in any order.
-    /// `followed` tells the body that a pin follows, if that deforms; `rest` is where vertices start,
-    /// in m.
+    /// `followed` tells the body that a pin follows, if that deforms; `rest` is where vertices
+    /// start, in m.
     pub(crate) fn new<'p>(
         pins: impl Iterator<Item = &'p Pin>,
         mut pinned: Vec<Pinned>,
@@ -136,8 +139,8 @@ impl Pins {
         prescribed.extend(self.pins.iter().map(|pin| pin.prescribe(times)));
     }
 
-    /// Tells which of all vertices pins hold that prescribe this; `held` stays empty where these are
-    /// always the same.
+    /// Tells which of all vertices pins hold that prescribe this; `held` stays empty where these
+    /// are always the same.
     pub(crate) fn tell_held(
         &self,
         prescribed: &[PrescribedMotion],
