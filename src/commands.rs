@@ -10,7 +10,7 @@ use weft_report::{Report, Run};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
 use weftwork::diagnostics::{PartitionComparison, compare, last_frame, partition_picture};
-use weftwork::mesh::{build_body, build_cloth, check_spacing};
+use weftwork::mesh::{build_body, build_cloth, check_spacing, check_thickness};
 use weftwork::output::{FrameAudit, write_system, write_whole};
 use weftwork::run::{FEATURES, RunError, read_state, uneven};
 use weftwork::scene::built_in::BUILT_IN;
@@ -184,10 +184,13 @@ pub(crate) fn check_files(scene: &Scene) -> Result<(), Failure> {
     let invalid = |message: String| Failure { code: 3, message };
     for cloth in &scene.cloths {
         let mesh = build_cloth(cloth).map_err(|e| invalid(e.to_string()))?;
-        if scene.contact.pushes_all_pairs() {
-            check_spacing(&mesh, scene.thickness(cloth.thickness))
-                .map_err(|e| invalid(format!("cloth `{}`: {e}", cloth.name)))?;
-        }
+        let thickness = scene.thickness(cloth.thickness);
+        let fits = if scene.contact.pushes_all_pairs() {
+            check_spacing(&mesh, thickness)
+        } else {
+            check_thickness(&mesh, thickness)
+        };
+        fits.map_err(|e| invalid(format!("cloth `{}`: {e}", cloth.name)))?;
     }
     for body in &scene.bodies {
         build_body(body).map_err(|e| invalid(e.to_string()))?;

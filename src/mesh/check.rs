@@ -71,6 +71,18 @@ pub fn check_spacing(mesh: &TriMesh, thickness: f64) -> Result<(), MeshError> {
     faults.stop_if_any()
 }
 
+/// Refuses a thickness in m that is more than the size of the cloth.
+///
+/// # Errors
+/// [`MeshError::TooThick`] with both.
+pub fn check_thickness(mesh: &TriMesh, thickness: f64) -> Result<(), MeshError> {
+    let size = (mesh.bounds()).map_or(0.0, |[least, most]| least.distance(most));
+    if thickness > size {
+        return Err(MeshError::TooThick { thickness, size });
+    }
+    Ok(())
+}
+
 /// Faults found so far, in the order of their first element.
 #[derive(Default)]
 struct Faults(Vec<Fault>);
@@ -307,6 +319,14 @@ mod tests {
     fn refused(mesh: &TriMesh, expected: &[FaultKind]) -> String {
         assert_eq!(kinds(check_cloth(mesh)), expected);
         check_cloth(mesh).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_thickness_in_another_unit_is_refused() {
+        assert!(check_thickness(&square(), 1.4).is_ok());
+        let told = check_thickness(&square(), 1.5).unwrap_err().to_string();
+        let words = "a thickness of 1.5 m is more than its size, 1.414 m";
+        assert!(told.starts_with(words), "{told}");
     }
 
     #[test]

@@ -49,6 +49,16 @@ pub enum MeshError {
         /// How many there may be.
         most: usize,
     },
+    /// A thickness that is larger than all of the cloth, as one in another unit is.
+    #[error(
+        "a thickness of {thickness} m is more than its size, {size:.3} m; a number without a unit is in m: take a smaller thickness, such as \"1 mm\""
+    )]
+    TooThick {
+        /// The thickness in m.
+        thickness: f64,
+        /// The diagonal of the cloth's bounding box in m.
+        size: f64,
+    },
     /// The mesh is read and cannot be used. Numbers count from 0, as do those of every other
     /// message, whatever the file does.
     #[error("the mesh cannot be used (vertices and triangles are counted from 0):{}", Listed(.0))]

@@ -45,7 +45,7 @@ use glam::DVec3;
 
 pub(crate) use build::disagreement;
 pub use build::{build_body, build_body_of_file, build_cloth, build_cloth_of_file, warp};
-pub use check::{check_body, check_cloth, check_spacing};
+pub use check::{check_body, check_cloth, check_spacing, check_thickness};
 pub use error::{Fault, FaultKind, FilePlace, MeshError};
 pub use file_mesh::{Faces, FileAxes, FileMesh, Group, Texture, join_equal};
 pub use grid::{grid, plane};

@@ -94,7 +94,7 @@ impl Default for ContactParameters {
             self_collision: true,
             self_friction: 0.3,
             culling: Culling::Smooth,
-            pairs: ContactPairs::All,
+            pairs: ContactPairs::Closest,
             response: Response::Jacobi,
             tolerance: 0.005,
             iterations: 100,

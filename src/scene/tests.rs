@@ -715,7 +715,7 @@ fn bad_scenes_are_refused_with_these_words() {
     // Self collision of neighbours.
     refused(
         &format!("[[cloth]]\ngrid = {{ size = [1, \"20 cm\"], vertices = 100 }}\n{material}"),
-        &[],
+        &[("contact.pairs", "all")],
         &format!(
             "{ok}:2: cloth.grid.vertices: cells of 2.020 mm along y are not larger than \
              contact.thickness, 4.000 mm, so that neighbours would push each other; take fewer \
@@ -727,7 +727,7 @@ fn bad_scenes_are_refused_with_these_words() {
         &format!(
             "[[cloth]]\ngrid = {{ size = 1, vertices = 100 }}\nthickness = \"12 mm\"\n{material}"
         ),
-        &[],
+        &[("contact.pairs", "all")],
         &format!(
             "{ok}:2: cloth.grid.vertices: cells of 10.101 mm are not larger than cloth.thickness, \
              12.000 mm, so that neighbours would push each other; take fewer vertices, a smaller \

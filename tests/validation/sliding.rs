@@ -1,7 +1,10 @@
-//! Layers that slide on each other without friction keep their speed.
+//! Layers that slide on each other without friction keep their speed, and layers that lie on a
+//! slope with enough friction stay.
 //!
 //! Nothing pulls along the way of a sheet that slides on another one, flat or bent across the way:
-//! its momentum along the way stays, whatever the meshes of the two. Source: Newton's first law.
+//! its momentum along the way stays, whatever the meshes of the two. On a slope of angle θ a sheet
+//! stays where μ ≥ tan θ, and so does a pile. Where not, it slides with g (sin θ - μ cos θ).
+//! Sources: Newton's first law; Coulomb's law.
 
 use glam::DVec3;
 use weft_runtime::ScopeOptions;
@@ -61,7 +64,6 @@ fn lost(curvature: f64) -> f64 {
         {material}
         [contact]
         thickness = "4 mm"
-        pairs = "closest"
         self_friction = 0
         "#
     );
@@ -86,4 +88,59 @@ fn layers_without_friction_lose_no_speed_as_they_slide() {
     assert!(flat.abs() < 2e-3, "{flat}");
     let bent = lost(2.0);
     assert!(bent.abs() < 1e-2, "{bent}");
+}
+
+/// The distances in m that the sheets of a pile slide down a slope of 20 degrees in 0.5 s, from
+/// below.
+fn slid(sheets: usize, friction: f64) -> Vec<f64> {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
+    let material = "material = { density = 0.15, stretch = 1000, bending = 1e-5 }";
+    let angle = 20f64.to_radians();
+    let gravity = [9.81 * angle.sin(), 0.0, -9.81 * angle.cos()];
+    write("slope.obj", sheet([61, 17], DVec3::ZERO, 0.0, 0.0));
+    let mut text = format!(
+        "time = {{ step = \"2 ms\", end = \"1 s\" }}\ngravity = {gravity:?}\n\
+         contact = {{ thickness = \"4 mm\", self_friction = {friction} }}\n\
+         [[cloth]]\nmesh = \"slope.obj\"\npins = [{{ min = [-9, -9, -9], max = [9, 9, 9] }}]\n\
+         {material}\n"
+    );
+    for k in 0..sheets {
+        let at = DVec3::new(-0.4, 0.002 * k as f64, 0.004 * (k + 1) as f64);
+        write(
+            &format!("{k}.obj"),
+            sheet([7, 7], at, 0.3 + 0.2 * k as f64, 0.0),
+        );
+        text += &format!("[[cloth]]\nmesh = \"{k}.obj\"\n{material}\n");
+    }
+    let scene = Scene::parse(&text, Some(&folder.path().join("scene.toml")), &[]).unwrap();
+    let world = World::build(&scene).unwrap();
+    let mut solo = Solo::new();
+    let mut simulation = Simulation::new(&world, &solo, &ScopeOptions::default()).unwrap();
+    for _ in 0..250 {
+        simulation.advance(&mut solo).unwrap();
+    }
+    let [before, after] =
+        [world.model().rest(), simulation.positions()].map(|x| world.original_order(x));
+    let way = |k: usize| {
+        let vertices = 61 * 17 + 49 * k..61 * 17 + 49 * (k + 1);
+        let ways = vertices.map(|v| after[v].x - before[v].x);
+        ways.sum::<f64>() / 49.0
+    };
+    (0..sheets).map(way).collect()
+}
+
+#[test]
+fn layers_on_a_slope_stay_where_friction_holds_them_and_else_slide() {
+    let one = slid(1, 0.6)[0];
+    assert!(one.abs() < 1e-5, "{one}");
+    let pile = slid(4, 0.6);
+    assert!(pile.iter().all(|way| way.abs() < 2e-3), "{pile:?}");
+    let angle = 20f64.to_radians();
+    let expected = 0.5 * 9.81 * (angle.sin() - 0.1 * angle.cos()) * 0.25;
+    let slides = slid(1, 0.1)[0];
+    assert!(
+        (slides / expected - 1.0).abs() < 0.02,
+        "{slides} {expected}"
+    );
 }

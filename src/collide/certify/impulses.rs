@@ -23,6 +23,11 @@ use super::truncate::Truncate;
 use crate::collide::narrow::ccd::{Answer, Separation, edge_edge, vertex_face};
 use crate::collide::narrow::closest::{on_segments, on_triangle};
 
+/// The shortest lever that a row may use, as a share of its longest weight. A vertex with less
+/// weight would have to go ten times as far as the row lacks, and more: where all but it are
+/// held, the row is left to rigid zones and to truncation.
+const SHORTEST: f64 = 0.1;
+
 /// A bound on displacements: n · Σ w u + offset ≥ −room.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Row {
@@ -48,8 +53,18 @@ impl Row {
         -(self.normal.dot(sum) + self.offset) - self.room
     }
 
-    /// Satisfies the row. Tells `moved` the vertices whose goals change. Returns by how much it was
-    /// violated, in m.
+    /// The compliance in 1/kg down to which the row would throw its vertices far for little.
+    fn least_compliance(&self) -> f64 {
+        let longest = self
+            .weights
+            .iter()
+            .fold(0.0f64, |most, w| most.max(w.abs()));
+        let lightest = self.inverse.iter().fold(0.0, |most: f64, &i| most.max(i));
+        (SHORTEST * longest).powi(2) * lightest
+    }
+
+    /// Satisfies the row, unless its levers are too short. Tells `moved` the vertices whose goals
+    /// change. Returns by how much it was violated, in m.
     pub(super) fn satisfy(
         &self,
         step: &Truncate<'_>,
@@ -60,7 +75,7 @@ impl Row {
         let compliance: f64 = (0..4)
             .map(|k| self.weights[k] * self.weights[k] * self.inverse[k])
             .sum();
-        if !(excess > 0.0 && compliance > 0.0) {
+        if !(excess > 0.0 && compliance > self.least_compliance()) {
             return 0.0;
         }
         let impulse = self.normal * (excess / compliance);

@@ -71,10 +71,10 @@ impl Section for ContactParameters {
                 get: |contact| Some(contact.pairs),
                 set: |contact, pairs| contact.pairs = pairs,
             },
-            "Which pairs of features of cloth push each other. `\"all\"`: all that come within reach. \
-             `\"closest\"`: pairs at [local minima of the \
-             distance](understand/contact.md#one-pair-for-a-contact), so that a contact of smooth layers is \
-             one pair for a vertex. Steps are certified for all pairs either way.",
+            "Which pairs of features of cloth push each other. `\"closest\"`: pairs at [local minima of \
+             the distance](understand/contact.md#one-pair-for-a-contact), so that a contact of smooth \
+             layers is one pair for a vertex. `\"all\"`: all that come within reach, for comparison; \
+             edges must be longer than the thickness then. Steps are certified for all pairs either way.",
         )
         .idle(without_pairs),
         Key::new(

@@ -8,11 +8,11 @@
 //! the rounds converge, whatever those constraints are [Tonge 2012]. Momentum is kept exactly: a
 //! constraint's impulses on its vertices sum to zero.
 //!
-//! Along its normal a constraint goes further than it has to, the further the longer it went the
-//! same way: Nesterov's acceleration, which contacts need half as many rounds with [MHNT15 §3].
-//! Where that took a constraint too far, so that it has to turn back, it begins anew [OC15 §3.2];
-//! here each constraint decides for itself, from what it lacks, so that no sum over ranks is
-//! needed. The push across the normal follows that along it and is not accelerated.
+//! Along its normal, and across it, a constraint goes further than it has to, the further the
+//! longer it went the same way: Nesterov's acceleration, which contacts need half as many rounds
+//! with, and without which piled layers creep on slopes [MHNT15 §3]. Where that took a constraint
+//! too far, so that it has to turn back, it begins anew [OC15 §3.2]; here each constraint decides
+//! for itself, from what it lacks, so that no sum over ranks is needed.
 //!
 //! * \[BFA02\] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction.
 //! * \[MHNT15\] Mazhar, Heyn, Negrut, Tasora: Using Nesterov's method to accelerate multibody
@@ -126,6 +126,7 @@ impl Constraint {
         }
         if push.normal <= 0.0 {
             (push.reached, push.since) = (0.0, round.number);
+            (push.dragged, push.drag_since) = (DVec3::ZERO, round.number);
             if self.is_held(movers, slots) {
                 let spare = (!push.counted).then_some(f64::INFINITY);
                 push.counted = false;
@@ -142,17 +143,26 @@ impl Constraint {
             give += movers.mobilities[slot as usize] * (w.abs() * (load + own));
         }
         let along = (give * self.normal).dot(self.normal);
-        let trace = trace(&give);
+        let most = most_given(&give);
         let lack = self.least_rate - rate;
         let reached = (push.normal + lack / along).max(0.0);
         let way = reached - push.reached;
         if way * lack < 0.0 {
             push.since = round.number;
         }
-        let asked = (reached - push.normal).abs() * along;
+        let pushed = (reached - push.normal).abs() * along;
         let normal = (reached + way * round.momentum(push.since)).max(0.0);
         let sliding = relative - self.normal * rate;
-        let drag = self.dragged(push, sliding, trace, normal);
+        let limit = self.friction * normal;
+        let dragged = self.dragged(push, sliding, most, normal);
+        let slipped = (dragged - push.tangential).length() * most;
+        let way = dragged - push.dragged;
+        let drag_since = if way.dot(sliding) > 0.0 {
+            round.number
+        } else {
+            push.drag_since
+        };
+        let drag = within(limit, dragged + way * round.momentum(drag_since));
         let impulse = self.normal * (normal - push.normal) + (drag - push.tangential);
         *push = Push {
             normal,
@@ -160,12 +170,14 @@ impl Constraint {
             counted: normal > 0.0,
             reached,
             since: push.since,
+            dragged,
+            drag_since,
         };
         Outcome {
             impulse,
             counted: push.counted,
             spare: None,
-            asked,
+            asked: pushed.max(slipped),
         }
     }
 
@@ -193,7 +205,7 @@ impl Constraint {
         }
         let normal = (push.normal + (self.least_rate - rate) / along).max(0.0);
         let sliding = relative - self.normal * rate;
-        let drag = self.dragged(push, sliding, trace(&give), normal);
+        let drag = self.dragged(push, sliding, most_given(&give), normal);
         let asked = (normal - push.normal).abs() * along;
         let impulse = self.normal * (normal - push.normal) + (drag - push.tangential);
         *push = Push {
@@ -202,6 +214,8 @@ impl Constraint {
             counted: normal > 0.0,
             reached: normal,
             since: 0,
+            dragged: drag,
+            drag_since: 0,
         };
         (impulse, asked)
     }
@@ -229,15 +243,9 @@ impl Constraint {
     }
 
     /// The push across the normal that goes with a normal push of that size.
-    fn dragged(&self, push: &Push, sliding: DVec3, trace: f64, normal: f64) -> DVec3 {
+    fn dragged(&self, push: &Push, sliding: DVec3, most: f64, normal: f64) -> DVec3 {
         // The direction that gives way most bounds the step, so that friction never overshoots.
-        let mut drag = push.tangential - sliding / trace;
-        let limit = self.friction * normal;
-        let size = drag.length();
-        if size > limit {
-            drag *= limit / size;
-        }
-        drag
+        within(self.friction * normal, push.tangential - sliding / most)
     }
 
     /// Whether the constraint would have to move its vertices very much for very little.
@@ -271,6 +279,23 @@ impl Constraint {
         }
         let lead = rate - self.least_rate;
         (lead - ROUNDING * (speeds + self.least_rate.abs() + lead)) / weights
+    }
+}
+
+/// A bound on the eigenvalues of a symmetric matrix, the largest sum of the entries of a row; an
+/// eigenvalue itself where all directions are alike.
+fn most_given(m: &DMat3) -> f64 {
+    let row = |column: DVec3| column.abs().element_sum();
+    row(m.x_axis).max(row(m.y_axis)).max(row(m.z_axis))
+}
+
+/// A vector, made as short as `most` if it is longer.
+fn within(most: f64, vector: DVec3) -> DVec3 {
+    let length = vector.length();
+    if length > most {
+        vector * (most / length)
+    } else {
+        vector
     }
 }
 
@@ -320,6 +345,9 @@ pub(crate) struct Push {
     /// which the constraint began anew.
     reached: f64,
     since: u32,
+    /// As these two, for `tangential`.
+    dragged: DVec3,
+    drag_since: u32,
 }
 
 impl Push {
@@ -356,6 +384,6 @@ pub(crate) struct Outcome {
     /// none if it does not rest.
     pub(crate) spare: Option<f64>,
     /// The change of its rate in m/s that it asked for: what it lacked, or had too much of as far
-    /// as letting go gives it away.
+    /// as letting go gives it away; or what it slipped.
     pub(crate) asked: f64,
 }

@@ -33,10 +33,15 @@ use crate::team::Team;
 /// The tag of the messages that bring velocities of the halo.
 pub(crate) const TAG: Tag = Tag(0x28);
 /// The most passes, in each of which strain constraints are made: a second time always, and again
-/// as long as that does not settle at the first look.
+/// as long as that does not settle at the first look, unless no pass helps any more.
 const PASSES: usize = 12;
 /// The rounds between looks at how far the worst constraint of all ranks is from what it accepts.
 const LOOK_EVERY: u32 = 4;
+/// Passes end after this number in vain. A pass is in vain if its worst constraint asks for more
+/// than this many times what a settled one may, and for more than this share of the least so far.
+const IN_VAIN: u32 = 2;
+const FAR: f64 = 20.0;
+const PROGRESS: f64 = 0.7;
 /// The sweeps before rounds, if both are wanted.
 const SWEEPS: u32 = 4;
 
@@ -138,6 +143,42 @@ struct Rounds {
     worst: f64,
 }
 
+/// The progress of passes that do not settle.
+///
+/// Constraints may be such that no velocities fulfil them all: a pin pulls a knot tight, bodies
+/// leave cloth no room. Passes then make no progress any more, and the rest is left to
+/// certification.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    /// The least that the worst constraint of a pass has asked for, in m/s.
+    least: f64,
+    /// The last passes in vain.
+    in_vain: u32,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            least: f64::INFINITY,
+            in_vain: 0,
+        }
+    }
+}
+
+impl Progress {
+    /// Takes note of a pass, where settled constraints ask for no more than `settled` in m/s.
+    /// Returns whether more passes are in vain.
+    fn has_ended(&mut self, rounds: &Rounds, settled: f64) -> bool {
+        if rounds.worst > (FAR * settled).max(PROGRESS * self.least) {
+            self.in_vain += 1;
+        } else {
+            self.in_vain = 0;
+        }
+        self.least = self.least.min(rounds.worst);
+        self.in_vain >= IN_VAIN
+    }
+}
+
 impl Corrections {
     /// The corrections of a rank, by all threads of its team.
     pub(crate) fn new(plan: &HaloPlan, team: &Team) -> Self {
@@ -177,6 +218,7 @@ impl Corrections {
         let ownership = &domain.ownership;
         let plan = ExchangePlan::of_resting(&mut self.impulses, resting, ownership, me);
         let mut pushed = Pushed::default();
+        let mut progress = Progress::default();
         for pass in 0..PASSES {
             self.halo.start(comm, v)?;
             self.halo.finish(comm, v)?;
@@ -244,7 +286,7 @@ impl Corrections {
                 pushed.triangles = self.pushing(&owned, strain..strain + triangles);
                 pushed.edges = self.pushing(&owned, strain + triangles..all);
             }
-            if pass > 0 && rounds.at_once {
+            if pass > 0 && (rounds.at_once || progress.has_ended(&rounds, with.settled())) {
                 break;
             }
         }

@@ -144,8 +144,8 @@ fn thrown(limits: &str) -> String {
 fn a_sheet_that_is_thrown_on_its_pins_keeps_its_strain_limit() {
     let text = thrown("").replace("strain_limit = 5", "strain_limit = 0.2");
     let text = format!("contact.certify = false\n{text}");
-    let (_, strain, crossing) = worst(&text, 200);
-    assert!(strain < 0.21 && crossing > 0, "{strain} {crossing}");
+    let (_, strain, _) = worst(&text, 200);
+    assert!(strain < 0.21, "{strain}");
     // That it does not cross itself stretches it for a while.
     let text = thrown("").replace("strain_limit = 5", "strain_limit = 0.2");
     let (_, strain, crossing) = worst(&text, 200);
