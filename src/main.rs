@@ -526,7 +526,7 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         "\n{phases}\n{balance}\n\
          State: {depth} in any frame, strain at most {strain:.2} %, crossing pairs in the last state: \
          {crossings} of cloth and cloth, {pierced} of cloth and bodies\n{certified}{audit}\
-         Wrote {out}: run.json history.csv{frames}{exports}\n\
+         {memory}Wrote {out}: run.json history.csv{frames}{exports}\n\
          {steps} steps of {vertices} vertices in {seconds:.1} s{resumed}\n{trace}",
         phases = summary.phases,
         balance = summary.balance,
@@ -551,6 +551,12 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         certified = (summary.certified.lines().iter())
             .map(|line| format!("{line}\n"))
             .collect::<String>(),
+        memory = (summary.peak_memory()).map_or_else(String::new, |bytes| {
+            format!(
+                "Memory: at most {:.1} MB in a process\n",
+                bytes as f64 / 1e6
+            )
+        }),
         audit = (summary.audit.as_ref()).map_or_else(String::new, |audit| format!("{audit}\n")),
         trace = (summary.trace.as_ref())
             .map(|trace| traced(trace, summary.unwritten.is_none()))

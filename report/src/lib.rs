@@ -19,6 +19,7 @@ mod division;
 mod error;
 mod findings;
 mod format;
+mod memory;
 mod page;
 mod record;
 mod run;

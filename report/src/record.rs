@@ -280,6 +280,9 @@ pub struct Rank {
     /// Bytes sent for the sharing of tasks.
     #[serde(default)]
     pub bytes: u64,
+    /// The most memory that its process has had, in bytes; runs of earlier versions do not say.
+    #[serde(default)]
+    pub peak_memory_bytes: Option<u64>,
 }
 
 /// The outcome of a run.

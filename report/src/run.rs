@@ -10,6 +10,7 @@ use weft_io::{Show as _, read_regular, read_text};
 use weft_runtime::trace::{Span, Timeline};
 
 use crate::format::total;
+use crate::memory::memory;
 use crate::record::{self, Record, Row};
 use crate::trace_file::read_trace_file;
 use crate::{Cloth, ReportError};
@@ -203,6 +204,11 @@ impl Run {
                 "{busy} workers shared {cores} cores, so ranks waited for cores too. `--comm virtual` shows how these ranks would do with a core each."
             ));
         }
+    }
+
+    /// A sentence on the memory that its processes have had at most, if they tell.
+    pub(crate) fn memory(&self) -> Option<String> {
+        memory(&self.record.ranks, self.record.machine.comm == "mpi")
     }
 
     fn has_checkpoint(&self) -> bool {

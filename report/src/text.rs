@@ -62,6 +62,9 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
     if let Some(certification) = certification(&run.history) {
         let _ = writeln!(text, "\n{certification}");
     }
+    if let Some(memory) = run.memory() {
+        let _ = writeln!(text, "\n{memory}");
+    }
     text
 }
 

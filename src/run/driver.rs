@@ -14,6 +14,7 @@ use weft_runtime::{ScopeOptions, thread_time, wire};
 
 use super::alike::{self, compare};
 use super::error::{RunError, malformed};
+use super::memory;
 use super::options::{Driver, RunOptions, VIRTUAL_STACK};
 use super::outputs::{Start, begin, conclude};
 use super::pace::{Decision, End, Pace};
@@ -338,6 +339,7 @@ fn rank_loop(
         }
     }
     totals.loop_time = comm.now().saturating_sub(begin);
+    totals.peak_memory = memory::peak();
     let (summary, traces) = tracer.finish(comm)?.unzip();
     totals.trace = summary;
     if let Some(recorder) = recorder {

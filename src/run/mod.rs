@@ -8,6 +8,7 @@ mod certified;
 mod cuts;
 mod driver;
 mod error;
+mod memory;
 mod modelled;
 mod options;
 mod outputs;

@@ -66,6 +66,15 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
+    /// The most memory that the process of a rank has had, in bytes, if the system tells.
+    #[must_use]
+    pub fn peak_memory(&self) -> Option<u64> {
+        self.ranks
+            .iter()
+            .filter_map(|rank| rank.peak_memory_bytes)
+            .max()
+    }
+
     /// The fault of a run that went well but for its audit, if that was to be strict.
     #[must_use]
     pub fn audit_failure(&self, options: &RunOptions) -> Option<String> {
@@ -91,6 +100,8 @@ pub(super) struct RankTotals {
     /// The time of waiting for messages in steps, outside of scopes.
     pub(super) waited: Duration,
     pub(super) loop_time: Duration,
+    /// The most memory that its process has had, in bytes, if the system tells.
+    pub(super) peak_memory: Option<u64>,
     pub(super) cuts: Cuts,
     pub(super) certified: CertifiedTotals,
     pub(super) stops: Stops,

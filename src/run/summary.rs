@@ -222,6 +222,7 @@ fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<Rank
             tasks_in: scope.tasks_in,
             tasks_out: scope.tasks_out,
             bytes: scope.bytes,
+            peak_memory_bytes: totals.peak_memory,
         }
     };
     ranks.iter().enumerate().map(record).collect()

@@ -170,6 +170,9 @@ fn one(
             prose(&certification)
         )?;
     }
+    if let Some(memory) = run.memory() {
+        writeln!(out, "<p id=\"memory-{number}\">{}</p>", prose(&memory))?;
+    }
     writeln!(out, "</section>")?;
     if let Some(traced) = &digest.traced {
         begin(
