@@ -331,8 +331,8 @@ pub struct RankRecord {
     pub tasks_out: u64,
     /// Bytes it sent in collision phases, for all that.
     pub bytes: u64,
-    /// The most memory that its process has had, in bytes: ranks that are threads share one. Runs of
-    /// earlier programs do not say, nor do systems other than Linux.
+    /// The most memory that its process has had, in bytes: ranks that are threads share one. Runs
+    /// of earlier programs do not say, nor do systems other than Linux.
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,
 }

@@ -89,6 +89,13 @@ pub(super) struct SomeOf<T>(PhantomData<fn() -> T>);
 /// A whole number within bounds, or one word that stands for none of them.
 pub(super) struct CountOr(pub(super) u64, pub(super) u64, pub(super) &'static str);
 
+/// A number with a dimension, or one word that stands for an infinite one.
+pub(super) struct AmountOr(
+    pub(super) Dimension,
+    pub(super) Range,
+    pub(super) &'static str,
+);
+
 /// Values with names in scenes.
 pub(super) trait Word: Copy + 'static {
     /// All values of the type.
@@ -278,6 +285,45 @@ impl Form for Count {
 
     fn show(&self, value: &u64) -> String {
         value.to_string()
+    }
+}
+
+impl Form for AmountOr {
+    type Value = f64;
+
+    fn read(&self, table: &Table<'_>, key: &'static str) -> Option<f64> {
+        // A text is a number with a unit, or the word.
+        if table.is_text(key) && table.text(key).is_some_and(|text| text == self.2) {
+            Some(f64::INFINITY)
+        } else {
+            table.quantity(key, self.0, self.1)
+        }
+    }
+
+    fn write(&self, value: &f64) -> Written {
+        plain(if value.is_infinite() {
+            format!("\"{}\"", self.2)
+        } else {
+            with_unit(*value, self.0)
+        })
+    }
+
+    fn describe(&self) -> String {
+        let number = join(&[&measured(self.0), &self.1.describe()]);
+        format!("{number}, or `\"{}\"`", self.2)
+    }
+
+    fn schema(&self) -> Json {
+        let word = json!({ "type": "string", "enum": [self.2] });
+        json!({ "anyOf": [quantity(self.1), word] })
+    }
+
+    fn show(&self, value: &f64) -> String {
+        if value.is_infinite() {
+            format!("\"{}\"", self.2)
+        } else {
+            handy(*value, self.0)
+        }
     }
 }
 

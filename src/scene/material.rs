@@ -3,7 +3,7 @@
 //! Keys that a model has no use for, and numbers that no sheet can have, are problems as well as
 //! wrong units.
 
-use super::form::{AlongWarpAndWeft, Amount, Flag, OneOf, Word, words};
+use super::form::{AlongWarpAndWeft, Amount, AmountOr, Flag, OneOf, Word, words};
 use super::key::{Key, Value, note_missing, read_keys};
 use super::quantity::{Dimension, Number};
 use super::reader::{Range, Table};
@@ -230,11 +230,12 @@ pub(super) const KEYS: &[Key<Material>] = &[
     Key::new(
         "strain_limit",
         &Of {
-            form: Amount(Dimension::NUMBER, Range::Positive),
+            form: AmountOr(Dimension::NUMBER, Range::Positive, "none"),
             get: |material| Some(material.strain_limit),
             set: |material, limit| material.strain_limit = limit,
         },
-        "The largest principal strain that the cloth bears.",
+        "The largest principal strain that the cloth bears. With `\"none\"` nothing but its stiffness \
+         keeps it from stretching.",
     ),
 ];
 

@@ -363,7 +363,7 @@ pub struct Material {
     pub damping_mass: f64,
     /// Stiffness-proportional damping of stretching, shearing, bending, in s.
     pub damping: [f64; 3],
-    /// Largest strain that the cloth bears, dimensionless.
+    /// Largest strain that the cloth bears, dimensionless; infinite without a limit.
     pub strain_limit: f64,
     /// Drag coefficients in the air, of motion along the normal and in the plane.
     pub drag: [f64; 2],

@@ -509,6 +509,8 @@ fn fabrics_have_names() {
         ..measured
     };
     assert_eq!(denim("strain_limit = \"5 %\", bending = 3e-5"), changed);
+    let unlimited = denim("strain_limit = \"none\"");
+    assert_eq!(unlimited.strain_limit, f64::INFINITY);
     let sprung = denim("model = \"springs\", stretch = 500");
     assert_eq!((sprung.density, sprung.shear), (0.324, None));
     let error = with("fabric = \"denin\"").unwrap_err();

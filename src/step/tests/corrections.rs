@@ -141,6 +141,18 @@ fn thrown(limits: &str) -> String {
 }
 
 #[test]
+fn without_a_strain_limit_cloth_moves_as_with_one_that_it_never_reaches() {
+    let ends = ["1000000", "\"none\"", "0.1"].map(|limit| {
+        let text = thrown("").replace("strain_limit = 5", &format!("strain_limit = {limit}"));
+        let world = World::build(&Scene::parse(&text, None, &[]).unwrap()).unwrap();
+        let simulation = super::run(&world, 40, |_| {});
+        simulation.positions().to_vec()
+    });
+    assert!(ends[0] == ends[1]);
+    assert!(ends[0] != ends[2]);
+}
+
+#[test]
 fn a_sheet_that_is_thrown_on_its_pins_keeps_its_strain_limit() {
     let text = thrown("").replace("strain_limit = 5", "strain_limit = 0.2");
     let text = format!("contact.certify = false\n{text}");
