@@ -185,7 +185,7 @@ fn scene(file: &Path, meshes: &Meshes, lengths: &Lengths) -> String {
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let title: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
     format!(
-        "# A scene to start from. `weft check` tells all keys in force and what is wrong; all keys are in the\n\
+        "# A scene to start from. `weft check` prints all keys in force and what is wrong; all keys are in the\n\
          # book's page on scenes. z points upwards, numbers without unit are in m, kg, s.\n\
          title = {title}\n\
          \n\
@@ -205,7 +205,7 @@ fn scene(file: &Path, meshes: &Meshes, lengths: &Lengths) -> String {
          point = [0, 0, {floor:?}]\n\
          \n\
          [contact]\n\
-         thickness = {thickness:?} # m; edges of cloth must be longer\n\
+         thickness = {thickness:?} # m; smaller than the cloth; a thickness of several edges costs time\n\
          \n\
          [output]\n\
          interval = \"40 ms\"\n",
