@@ -39,6 +39,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The interface for other programs is the modules [`scene`], [`mesh`], [`step`], [`run`] and
+//! [`output`], and [`collide`] and [`solve`] for parts of a step; the other modules are public for
+//! the command, the tests and the benches of this project, and are no part of it.
+//!
 //! `examples/drape.rs` goes on to a whole run on several ranks. Doctests of [`collide`],
 //! [`collide::ccd`] and [`solve`] show a collision query, a certified pair and a solved system.
 
