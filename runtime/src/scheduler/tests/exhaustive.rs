@@ -217,12 +217,12 @@ const CANCELLED: &[Deed] = &[Deed::JoinOne(OWN), Deed::Cancel(OWN), Deed::Join(O
 const ALL: &[&[(usize, u32)]] = &[AROUND, BACK, STAR];
 
 #[test]
-fn a_collective_group() {
+fn a_collective_group_ends_in_every_interleaving() {
     explore_all(&collective(), &[AROUND]);
 }
 
 #[test]
-fn two_collective_groups() {
+fn two_collective_groups_end_in_every_interleaving() {
     explore_all(&two_groups(), &[CHAIN]);
 }
 
@@ -323,7 +323,7 @@ fn a_group_cancelled_by_a_body() {
 }
 
 #[test]
-fn a_cancelled_rooted_group() {
+fn a_cancelled_rooted_group_ends_in_every_interleaving() {
     explore_all(&rooted_group(CANCELLED), &[STAR]);
 }
 
