@@ -77,7 +77,7 @@ struct Ours {
     /// Adding up two numbers of every patch in the order of the tree, which an iteration does once.
     sums: Duration,
     assembly: Duration,
-    /// That an iteration moves.
+    /// The bytes that an iteration moves.
     bytes: usize,
 }
 

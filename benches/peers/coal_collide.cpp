@@ -2,11 +2,13 @@
 //
 //   coal_collide DIRECTORY RUNS H
 //
-// Prints lines `WHAT PEER MILLISECONDS COUNT`, the count being of pairs of triangles that boxes let through, which Coal then tests with
-// each other: that is in its time. H is not used. It also tests triangles that share corners. Boxes, not volumes of 18 planes: the test
-// of these in Coal 3.0 keeps hardly any pair apart.
+// Prints lines `WHAT PEER MILLISECONDS COUNT`, the count being of pairs of triangles
+// that boxes let through. Coal then tests these with each other, and the time has that too. H is
+// not used. Coal also tests triangles that share corners. Its trees have boxes, not volumes of 18
+// planes, for the test of these in Coal 3.0 keeps hardly any pair apart.
 //
-// python3 -m venv VENV && VENV/bin/pip install coal; COAL_PREFIX=VENV/lib/python3.*/site-packages/cmeel.prefix;
+// python3 -m venv VENV && VENV/bin/pip install coal
+// COAL_PREFIX=VENV/lib/python3.*/site-packages/cmeel.prefix;
 // apt-get install g++ libeigen3-dev
 #include <coal/BVH/BVH_model.h>
 #include <coal/collision.h>
@@ -34,7 +36,8 @@ static void build(Model& model, const Mesh& mesh) {
   model.endModel();
 }
 
-// Coal has no test of a tree with itself: that of a node is those of its children, and that of one child with the other.
+// Tests a node with itself, for Coal has no such test: each child with itself, and one child with
+// the other.
 static void itself(Node& node, unsigned at) {
   if (node.isFirstNodeLeaf(at)) return;
   const unsigned left = node.getFirstLeftChild(at), right = node.getFirstRightChild(at);

@@ -2,8 +2,10 @@
 //
 //   embree_collide DIRECTORY RUNS H
 //
-// Boxes of near pairs are larger by half of H m. Prints lines `WHAT PEER MILLISECONDS COUNT`, on one thread. Of a scene with itself Embree reports each pair twice, and each
-// triangle with itself; once is counted. Refitting, Embree puts several triangles into a leaf, and meets more pairs.
+// Boxes of near pairs are larger by half of H m. Prints lines `WHAT PEER MILLISECONDS COUNT`, on
+// one thread. Embree reports each pair of a scene with itself twice, and each triangle with itself:
+// a pair is counted once. When it refits, Embree puts several triangles into a leaf, and meets more
+// pairs.
 //
 // Debian: apt-get install libembree-dev
 #include <embree3/rtcore.h>

@@ -2,8 +2,9 @@
 //
 //   fcl_collide DIRECTORY RUNS H
 //
-// Prints lines `WHAT PEER MILLISECONDS COUNT`, the count being of pairs of triangles that boxes let through, which FCL then tests with
-// each other: that is in its time. H is not used. It also tests triangles that share corners.
+// Prints lines `WHAT PEER MILLISECONDS COUNT`, the count being of pairs of triangles
+// that boxes let through. FCL then tests these with each other, and the time has that too. H is not
+// used. FCL also tests triangles that share corners.
 //
 // Debian: apt-get install libfcl-dev libeigen3-dev
 #include <fcl/fcl.h>

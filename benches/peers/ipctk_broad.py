@@ -6,12 +6,14 @@
 Prints lines `WHAT PEER MILLISECONDS COUNT` on one thread, of each the shortest of several runs:
 
     candidates  vertex-face and edge-edge pairs whose boxes meet during the step
-    queries     continuous collision detection of the pairs that `crumpled.pairs` lists, of which none meets: additive and tight inclusion
+    queries     continuous collision detection of the pairs that `crumpled.pairs` lists, of which
+                none meets: additive and tight inclusion
     queries-jitter  that of `jittered.pairs`: the earliest impact, behind which no pair is looked at
     contacts    those whose boxes, at the start, are within H m, and the exact distances of these
 
-With `check`, instead: `candidates.bin`, the former pairs of boxes a millionth of H larger, as kind (0: vertex and face, 1: edges), first and
-second number, 4 bytes each; and a line `close ipctk 0 COUNT` of pairs no farther apart than H at the start.
+With `check` it leaves `candidates.bin` instead: the former pairs of boxes a millionth of H larger,
+as kind (0: vertex and face, 1: edges), first and second number, 4 bytes each. It then prints a line
+`close ipctk 0 COUNT` of pairs no farther apart than H at the start.
 
     python3 -m venv VENV && VENV/bin/pip install numpy ipctk; IPCTK_PYTHON=VENV/bin/python
 """

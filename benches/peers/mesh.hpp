@@ -38,8 +38,8 @@ inline float below(double d) {
   return nearest - std::fabs(nearest) * std::numeric_limits<float>::epsilon() - std::numeric_limits<float>::min();
 }
 
-// Prints the shortest of so many runs, and of more if they take less than a quarter of a second: caches take a while to hold what comes
-// again. What they return is the count.
+// Prints the shortest time of this number of runs, and of more if they take less than a quarter of
+// a second: caches take a while to hold what comes again. The count is what the last run returns.
 template <class F> void report(const char* what, const char* peer, int runs, F run) {
   double best = std::numeric_limits<double>::infinity(), all = 0;
   size_t count = 0;

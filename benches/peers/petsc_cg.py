@@ -3,9 +3,10 @@
 
     mpirun -n P python3 petsc_cg.py DIRECTORY ITERATIONS
 
-Prints a line `format milliseconds-per-iteration residual` for each matrix format: the best of several solves of that
-number of iterations, preconditioned with 3x3 blocks on the diagonal where the format has that (SBAIJ: the diagonal), stopped by
-nothing else. The natural norm is taken, which needs the fewest sums. The residual is the Euclidean one over that of zero.
+Prints a line `format milliseconds-per-iteration residual` for each matrix format: the best of
+several solves of that number of iterations, preconditioned with 3x3 blocks on the diagonal where
+the format has that (SBAIJ: the diagonal), stopped by nothing else. The natural norm is taken, which
+needs the fewest sums. The residual is the Euclidean one over that of zero.
 
 Debian: apt-get install python3-petsc4py python3-petsc4py-real python3-numpy python3-scipy
 """

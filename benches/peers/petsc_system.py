@@ -1,4 +1,6 @@
-"""A system that a bench wrote, as a matrix of PETSc: of scalars (aij), of 3x3 blocks (baij), and half of them (sbaij)."""
+"""A system that a bench wrote, as a matrix of PETSc: of scalars (aij), of 3x3 blocks
+(baij), and half of them (sbaij).
+"""
 import sys
 
 import petsc4py

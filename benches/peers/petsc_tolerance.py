@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Preconditioned conjugate gradients of PETSc to a tolerance, on a system that `cargo bench --bench tolerance` wrote.
+"""Preconditioned conjugate gradients of PETSc to a tolerance, on a system that `cargo bench --bench
+tolerance` wrote.
 
     mpirun -n 1 python3 petsc_tolerance.py DIRECTORY RESIDUAL [NAME...]
 
-Prints a line `format/preconditioner setup-milliseconds solve-milliseconds iterations` for each way to solve it (or those
-named), the best of a few, and leaves the solution in `format-preconditioner.bin`. Ways that fail say `FAILED` and why.
+Prints a line `format/preconditioner setup-milliseconds solve-milliseconds iterations` for each way
+to solve it (or those named), the best of a few, and leaves the solution in
+`format-preconditioner.bin`. Ways that fail say `FAILED` and why.
 
-How many iterations the Euclidean residual takes to fall to RESIDUAL is found first. Then a solve of just as many is
-timed, without norms. The coarse levels of GAMG and hypre get the three translations, or (`-rigid`) the rigid motions.
-A way that takes three times as long as the fastest before it is given up. `TOLERANCE_SECONDS` bounds how long one is repeated.
+How many iterations the Euclidean residual takes to fall to RESIDUAL is found first. Then a solve of
+just as many is timed, without norms. The coarse levels of GAMG and hypre get the three
+translations, or (`-rigid`) the rigid motions. A way that takes three times as long as the fastest
+before it is given up. `TOLERANCE_SECONDS` bounds how long one is repeated.
 """
 import os
 import sys

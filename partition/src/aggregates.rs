@@ -301,8 +301,8 @@ pub(crate) const GROUP_VERTICES: usize = 12;
 /// ranks.
 pub const FEW_ITERATIONS: f64 = 0.6;
 
-/// That for solves that take many: aggregates do not grow below 230,000 vertices, and neither do
-/// the iterations of a membrane.
+/// The share of the root for solves that take many iterations: aggregates do not grow below 230,000
+/// vertices, and neither do the iterations of a membrane.
 pub const MANY_ITERATIONS: f64 = 0.25;
 
 /// Aggregates of fewer vertices make a coarse system that costs more than the iterations it saves:

@@ -58,8 +58,8 @@ impl Graph {
     /// A graph from the neighbours of each vertex, in any order; repetitions are dropped.
     ///
     /// # Errors
-    /// Those of [`Graph::from_edges`], and [`PartitionError::Asymmetric`] if an edge is listed at
-    /// one end only.
+    /// The errors of [`Graph::from_edges`], and [`PartitionError::Asymmetric`] if an edge is listed
+    /// at one end only.
     pub fn from_neighbours<L: AsRef<[u32]>>(lists: &[L]) -> Result<Self, PartitionError> {
         let entries = lists.iter().map(|list| list.as_ref().len()).sum();
         check_size(lists.len(), entries)?;

@@ -8,8 +8,9 @@
 2
 
 A :class:`Scene` is read from a file or made of a dictionary, in which a mesh may be two arrays. A
-:class:`Simulation` takes its steps; between them the state can be read and changed. A :class:`Run` is the
-directory that the command ``weft run`` has written. Lengths are in m, times in s, masses in kg.
+:class:`Simulation` takes its steps; between them the state can be read and changed. A :class:`Run`
+is the directory that the command ``weft run`` has written. Lengths are in m, times in s, masses in
+kg.
 """
 
 from ._weftwork import __version__

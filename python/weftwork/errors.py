@@ -1,7 +1,7 @@
 """The exceptions of the package.
 
-Each carries what a program needs to act on it: the file, the line and the key that are at fault, where
-they are known.
+Each carries what a program needs to act on it: the file, the line and the key that are at fault,
+where they are known.
 """
 
 from __future__ import annotations

@@ -93,7 +93,9 @@ class Frame:
 
     @property
     def of_triangles(self) -> dict[str, Array]:
-        """The arrays that the frame has for each triangle, by name: the ``owner`` and the ``patch`` at least."""
+        """The arrays that the frame has for each triangle, by name: the ``owner`` and the ``patch``
+        at least.
+        """
         arrays: dict[str, Array] = self._cloth["of_triangles"]
         return arrays
 
@@ -101,8 +103,8 @@ class Frame:
     def bodies(self) -> dict[str, Mesh]:
         """The bodies by name, as triangles, where they are in this frame.
 
-        Files have the first 40 letters of names; of bodies that have these in common, all but the first are
-        called by their number too.
+        Files have the first 40 letters of names; of bodies that have these in common, all but the
+        first are called by their number too.
         """
         bodies: dict[str, Mesh] = {}
         for file in self._files[1:]:
@@ -145,7 +147,8 @@ class _Frames(Sequence[Frame]):
 
 
 class Run:
-    """The directory of a run. Files are read when they are asked for; a run that goes on can be looked at again.
+    """The directory of a run. Files are read when they are asked for; a run that goes on can be
+    looked at again.
 
     Raises :class:`~weftwork.FileError` if there is no run in it.
     """
@@ -187,8 +190,8 @@ class Run:
         return read_table(self.directory / "history.csv")
 
     def forces(self) -> dict[str, npt.NDArray[np.float64]]:
-        """The force on the cloth in each step in N, of shape (steps, 3): of ``gravity``, ``pins``, ``bodies``
-        and so on, as the ledger in the history has it."""
+        """The force on the cloth in each step in N, of shape (steps, 3): of ``gravity``, ``pins``,
+        ``bodies`` and so on, as the ledger in the history has it."""
         history = self.history
         times = history["time_s"]
         # The steps of a run are equally long.
@@ -245,11 +248,11 @@ class Run:
 
 
 def read_table(path: Union[str, PathLike[str]]) -> dict[str, Array]:
-    """Reads a table that the program wrote, such as ``history.csv`` or ``study.csv``: its columns by name.
+    """Reads a table that the program wrote, such as ``history.csv`` or ``study.csv``: its columns
+    by name.
 
-    Columns of whole numbers, of numbers and of texts have these types; where one of numbers is empty, there
-    is NaN. A line that is being written is left
-    out.
+    Columns of whole numbers, of numbers and of texts have these types; where one of numbers is
+    empty, there is NaN. A line that is being written is left out.
 
     Raises :class:`~weftwork.FileError`.
     """

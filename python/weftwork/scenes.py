@@ -48,7 +48,8 @@ class Scene:
     ) -> Scene:
         """Reads a scene file, or a scene that is part of the program (such as ``"quick"``).
 
-        ``overrides`` are what the command takes as ``--set KEY=VALUE``: dotted keys and their values.
+        ``overrides`` are what the command takes as ``--set KEY=VALUE``: dotted keys and their
+        values.
 
         Raises :class:`~weftwork.SceneError`.
         """
@@ -80,9 +81,10 @@ class Scene:
     ) -> Scene:
         """Makes a scene of a dictionary with the keys of the book's scene reference.
 
-        ``cloth`` and ``body`` are lists of dictionaries. Their key ``mesh`` may be the name of a file, or a
-        :class:`Mesh`, or any pair of an array of vertices (n, 3) in m and one of triangles (m, 3). Numbers
-        of numpy, and arrays of them, may stand wherever numbers and lists may.
+        ``cloth`` and ``body`` are lists of dictionaries. Their key ``mesh`` may be the name of a
+        file, or a :class:`Mesh`, or any pair of an array of vertices (n, 3) in m and one of
+        triangles (m, 3). Numbers of numpy, and arrays of them, may stand wherever numbers and lists
+        may.
 
         Raises :class:`~weftwork.SceneError`, with the key, also of a value that no scene can have.
         """
@@ -140,7 +142,8 @@ class Scene:
         return self._native.echo()
 
     def check(self) -> list[str]:
-        """Reads the meshes and checks everything that a simulation needs. Returns the warnings, if there are any.
+        """Reads the meshes and checks everything that a simulation needs. Returns the warnings, if
+        there are any.
 
         Raises :class:`~weftwork.SceneError`.
         """

@@ -60,7 +60,8 @@ class StepReport:
     momentum: Reals
     """The momentum of the cloth at the end of the step, in N s."""
     given: Mapping[str, Reals]
-    """The momentum that gravity, pins, bodies, corrections and truncation gave to it in the step, in N s.
+    """The momentum that gravity, pins, bodies, corrections and truncation gave to it in the step,
+    in N s.
 
     Divided by the time step it is the force."""
 
@@ -89,9 +90,9 @@ class State:
 class Simulation:
     """A simulation of a scene, in this process.
 
-    Other threads of Python run while it steps. The trajectory is that of ``weft run``, to the bit, whatever
-    ``threads`` is: after as many steps :meth:`hash` is the state hash that the command tells. Vertices are
-    those of all cloths, one after the other, in the order of the scene.
+    Other threads of Python run while it steps. The trajectory is that of ``weft run``, to the bit,
+    whatever ``threads`` is: after as many steps :meth:`hash` is the state hash that the command
+    tells. Vertices are those of all cloths, one after the other, in the order of the scene.
 
     Raises :class:`~weftwork.SceneError` if the meshes are not valid.
     """
@@ -102,7 +103,8 @@ class Simulation:
         self._native = _weftwork.NativeSimulation(scene._native, threads)
 
     def step(self, steps: int = 1) -> Optional[StepReport]:
-        """Takes this number of steps. Returns the report of the last one; ``None`` if there was none to take.
+        """Takes this number of steps. Returns the report of the last one; ``None`` if there was
+        none to take.
 
         Ctrl-C ends it between two steps. Raises :class:`~weftwork.SimulationError`.
         """
@@ -126,7 +128,9 @@ class Simulation:
 
     @property
     def positions(self) -> Reals:
-        """A copy of the positions in m, of shape (n, 3). Assign an array to change them: see :meth:`change`."""
+        """A copy of the positions in m, of shape (n, 3). Assign an array to change them: see
+        :meth:`change`.
+        """
         return self._native.positions()
 
     @positions.setter
@@ -150,8 +154,8 @@ class Simulation:
     ) -> None:
         """Changes the state between two steps.
 
-        Certification goes on from the state that is given: cloth that crosses something in it may go on to
-        cross it. Vertices that pins hold are put back by the next step.
+        Certification goes on from the state that is given: cloth that crosses something in it may
+        go on to cross it. Vertices that pins hold are put back by the next step.
         """
 
         def taken(values: Optional[npt.ArrayLike]) -> Optional[Reals]:
@@ -192,7 +196,8 @@ class Simulation:
         return State(self._native.save())
 
     def restore(self, state: Union[State, str, PathLike[str]]) -> None:
-        """Goes back to a state that was kept, or on from a checkpoint (``state.*.ckpt``) of the same scene.
+        """Goes back to a state that was kept, or on from a checkpoint (``state.*.ckpt``) of the
+        same scene.
 
         Raises :class:`~weftwork.FileError` if a checkpoint is damaged, or of another scene.
         """

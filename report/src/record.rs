@@ -139,7 +139,8 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// A line from every rank's seconds, by rank; of equals the first rank is named.
+    /// The times of a phase from every rank's seconds, by rank. The first rank is named where
+    /// several have equal times.
     #[must_use]
     pub fn of(name: &str, seconds: &[f64]) -> Self {
         let mut phase = Self {

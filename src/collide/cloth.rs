@@ -41,7 +41,7 @@ pub(in crate::collide) struct Culling {
     tiles: Vec<TileWork>,
     /// The distance at rest, in m, beyond which pairs are not rest-adjacent.
     pub(in crate::collide) distance: f64,
-    /// That distance in cells.
+    /// The distance at rest in cells of a chart.
     pub(in crate::collide) margin: Margin,
 }
 

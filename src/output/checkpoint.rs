@@ -360,7 +360,7 @@ impl Checkpoint {
             file.read_exact(&mut magic)?;
             Ok::<_, io::Error>(magic == MAGIC)
         };
-        // A file that cannot be read is not known to be one.
+        // A file that cannot be read is not known to be a checkpoint.
         let mut all = all(directory)?.into_iter();
         Ok(all.any(|(_, path)| begins(&path).unwrap_or(false)))
     }

@@ -156,7 +156,7 @@ pub(super) fn trajectory(scene: &Scene) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// That a state was written by another build than this one, if that may be so.
+/// A message that a state was written by another build than this one, if that may be so.
 fn other_build(found: &Found) -> Option<String> {
     let (there, here) = (
         found.checkpoint.header.build(),

@@ -83,7 +83,7 @@ pub enum StepError {
         step: u64,
         /// The error of the solver; its vertex in the order of the scene's vertices.
         source: SolveError,
-        /// That vertex, if the solver names one.
+        /// The vertex at which the solve failed, if the solver names one.
         at: Option<Named>,
     },
     /// Newton's method did not meet the equations of motion.

@@ -1,7 +1,7 @@
 "use strict";
 // Plays a run: fetches its frames, or takes them from the page, and draws them with WebGL 2.
 //
-// What tests look at is in `weftView`: `ready`, `frame`, `frames`, `errors`, `drawn` (frames drawn
+// Tests look at `weftView`: `ready`, `frame`, `frames`, `errors`, `drawn` (frames drawn
 // so far), `stall` (the longest time between two drawings while it plays, in ms).
 const weftView = { ready: false, frame: -1, frames: 0, drawn: 0, stall: 0, errors: [], playing: false };
 window.addEventListener("error", (event) => weftView.errors.push(String(event.message)));
@@ -664,7 +664,7 @@ function drawsInSoftware() {
     weftView.camera = camera;
     weftView.play = play;
     weftView.go = go;
-    // What is drawn now, as pixels: for tests.
+    // The pixels that are drawn now, for tests.
     weftView.pixels = () => {
         paintScene();
         const all = new Uint8Array(4 * canvas.width * canvas.height);

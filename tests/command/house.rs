@@ -12,6 +12,7 @@ const READABLE: &[&str] = &[
     "balance",
     "benches",
     "build.rs",
+    "contrib",
     "examples",
     "io",
     "judge",
@@ -45,13 +46,15 @@ const COLUMNS: usize = 100;
 
 /// Words with which no doc comment begins: what follows them says of what, but not what the thing
 /// is.
-const RIDDLES: [&str; 15] = [
+const RIDDLES: [&str; 17] = [
     "All that ",
+    "As these",
     "For each ",
     "From which ",
     "Of ",
     "So many ",
-    "That of ",
+    "Such ",
+    "That ",
     "The same",
     "Those ",
     "What ",
@@ -105,7 +108,10 @@ fn rust_files(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.shown()));
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_dir() || path.extension().is_some_and(|ending| ending == "rs"))
+        .filter(|path| {
+            let is_rust = path.extension().is_some_and(|ending| ending == "rs");
+            is_rust || path.is_dir() && !path.ends_with("target")
+        })
         .flat_map(|path| rust_files(&path))
         .collect();
     files.sort();
@@ -180,7 +186,8 @@ fn vague(text: &str) -> impl Iterator<Item = &'static str> {
         .filter(|words| lower.contains(words))
         .collect();
     let starts = NO_BEGINNING.iter().copied().filter(|words| {
-        let inside = [". ", ": ", "? "].map(|end| format!("{end}{words}"));
+        // The last is the end of words in bold.
+        let inside = [". ", ": ", "? ", "** "].map(|end| format!("{end}{words}"));
         text.starts_with(words) || inside.iter().any(|inside| text.contains(inside))
     });
     let starts: Vec<&str> = starts.collect();
@@ -193,7 +200,8 @@ fn unclear(text: &str) -> Vec<String> {
     let mut block = String::new();
     let mut begin = 0;
     for (number, line) in (1..).zip(text.lines().chain([""])) {
-        if let Some((text, _)) = comment(line) {
+        // A line without text ends a paragraph.
+        if let Some((text, _)) = comment(line).filter(|(text, _)| !text.is_empty()) {
             if block.is_empty() {
                 begin = number;
             }
@@ -230,6 +238,8 @@ fn comments_say_what_they_speak_of() {
         "/// It takes so many bytes.",
         "// One.\n// Of two, the last.",
         "/// A sum. Those of others stay.",
+        "/// A sum.\n///\n/// # Errors\n///\n/// Those of others.",
+        "/// **A sum.** Those of others stay.",
     ] {
         assert_eq!(unclear(bad).len(), 1, "{bad}");
     }
@@ -406,8 +416,8 @@ fn doc_comments_begin_with_a_sentence() {
     assert!(all.is_empty(), "\n{}", all.join("\n"));
 }
 
-/// Files in a folder and the folders below it whose comments begin with `#`: scripts, `.ci/run`,
-/// programs in Python, scenes and manifests.
+/// Files in a folder and the folders below it that are not in Rust and have comments: scripts,
+/// `.ci/run`, programs in Python, C, C++ and JavaScript, style sheets, scenes and manifests.
 fn scripts(folder: &Path) -> Vec<PathBuf> {
     let mut scripts = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -416,27 +426,65 @@ fn scripts(folder: &Path) -> Vec<PathBuf> {
         let is_built = path
             .file_name()
             .is_some_and(|name| name == "target" || name == ".venv");
+        let has_comments = ["sh", "py", "pyi", "toml", "c", "cpp", "hpp", "css", "js"];
         if path.is_dir() && !is_built {
             scripts.extend(self::scripts(&path));
-        } else if path.ends_with("run") || ["sh", "py", "toml"].iter().any(|name| ending == *name) {
+        } else if path.ends_with("run") || has_comments.iter().any(|name| ending == *name) {
             scripts.push(path);
         }
     }
     scripts
 }
 
-/// Wide lines and unclear words in the comments of a script.
-fn faults_of_script(text: &str) -> Vec<String> {
-    // Comments as Rust has them; lines of code stay lines of code.
-    let as_rust: Vec<String> = (text.lines())
-        .map(|line| match line.trim_start().strip_prefix('#') {
-            Some(comment) => format!("//{comment}"),
-            None => "code".to_owned(),
-        })
-        .collect();
+/// The part of a program that a line belongs to.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Code,
+    Comment,
+    /// A text of several lines that is no comment.
+    Text,
+}
+
+/// The comments of a program in the form that Rust gives them, line by line. Lines of code stay
+/// lines of code. A text in Python that begins a line is a comment: it describes a module, a class
+/// or a function.
+fn as_rust(text: &str, ending: &str) -> Vec<String> {
+    let is_c = ["c", "cpp", "hpp", "css", "js"].contains(&ending);
+    let is_python = ["py", "pyi"].contains(&ending);
+    let mut inside = Part::Code;
+    let mut line_of = |line: &str| {
+        let line = line.trim();
+        let quotes = line.matches("\"\"\"").count() % 2 == 1;
+        let begins = match inside {
+            Part::Code if is_c && line.starts_with("/*") => Part::Comment,
+            Part::Code if is_python && line.starts_with("\"\"\"") => Part::Comment,
+            Part::Code if is_python && quotes && !line.starts_with('#') => Part::Text,
+            before => before,
+        };
+        let goes_on = match begins {
+            Part::Code => false,
+            _ if is_c => !line.contains("*/"),
+            // One mark begins or ends a text, two do both.
+            _ => (inside == Part::Code) == quotes,
+        };
+        inside = if goes_on { begins } else { Part::Code };
+        let one_line = if is_c { "//" } else { "#" };
+        let text = match begins {
+            Part::Comment => Some(line.trim_start_matches("/*").trim_matches(['*', '/', '"'])),
+            Part::Code => line.strip_prefix(one_line),
+            Part::Text => None,
+        };
+        text.map_or_else(|| "code".to_owned(), |text| format!("//{text}"))
+    };
+    text.lines().map(&mut line_of).collect()
+}
+
+/// Wide lines and unclear words in the comments of a program that is not in Rust.
+fn faults_of_script(text: &str, ending: &str) -> Vec<String> {
+    let as_rust = as_rust(text, ending);
     let wide = (1..)
-        .zip(text.lines())
-        .filter(|(_, line)| line.trim_start().starts_with('#') && line.chars().count() > COLUMNS);
+        .zip(text.lines().zip(&as_rust))
+        .filter(|(_, (line, rust))| comment(rust).is_some() && line.chars().count() > COLUMNS);
     wide.map(|(number, _)| format!("{number}: a comment wider than {COLUMNS} columns"))
         .chain(unclear(&as_rust.join("\n")))
         .collect()
@@ -456,6 +504,7 @@ fn comments_of_scripts_are_narrow_and_clear() {
         "report",
         "runtime",
         "scenes",
+        "src",
         "study",
         "tests",
     ];
@@ -469,12 +518,27 @@ fn comments_of_scripts_are_narrow_and_clear() {
     for script in all {
         let name = script.strip_prefix(root()).unwrap();
         let text = fs::read_to_string(&script).unwrap();
-        let faults = faults_of_script(&text).into_iter();
+        let ending = script.extension().unwrap_or_default().to_str().unwrap();
+        let faults = faults_of_script(&text, ending).into_iter();
         found.extend(faults.map(|fault| format!("{}:{fault}", name.shown())));
     }
     assert!(found.is_empty(), "\n{}", found.join("\n"));
     let bad = format!("# One.\n# Of two.\nOf=3\n  # {}\n", "wide ".repeat(20));
-    assert_eq!(faults_of_script(&bad).len(), 2);
+    assert_eq!(faults_of_script(&bad, "sh").len(), 2);
+    for (bad, ending) in [
+        ("int a; // Of\n/* One.\n * Of two.\n */\nint of;\n", "c"),
+        ("// One\n// of two. Of three.\nlet of;\n", "js"),
+        (
+            "def f():\n    \"\"\"One.\n\n    Of two.\n    \"\"\"\n    Of = 3\n",
+            "py",
+        ),
+        (
+            "a = \"\"\"\nOf one.\n\"\"\"\n\"\"\"Of two.\"\"\"\nOf = 3\n",
+            "py",
+        ),
+    ] {
+        assert_eq!(faults_of_script(bad, ending).len(), 1, "{bad}");
+    }
 }
 
 #[test]

@@ -1,9 +1,11 @@
-"""Has Blender import what was exported, and holds every vertex of every frame against the run's frames.
+"""Has Blender import what was exported, and holds every vertex of every frame against the run's
+frames.
 
     blender.py RUN FILM MAYA SHEET
 
-FILM was exported in m with z upwards, MAYA in cm with y upwards. SHEET is the OBJ that the cloth `sheet` came from, which
-is in cm with y upwards: what an artist has in Blender before anything was simulated.
+FILM was exported in m with z upwards, MAYA in cm with y upwards. SHEET is the OBJ that the cloth
+`sheet` came from, which is in cm with y upwards: what an artist has in Blender before anything was
+simulated.
 """
 
 import re

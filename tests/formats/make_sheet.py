@@ -1,4 +1,6 @@
-"""Writes an OBJ as an artist has it: quads, a texture with a seam, groups, in cm and with y upwards."""
+"""Writes an OBJ as an artist has it: quads, a texture with a seam, groups, in cm and with y
+upwards.
+"""
 
 import sys
 

@@ -1,4 +1,5 @@
-"""Reads a run in every format with the programs that others read it with, and holds it against the frames.
+"""Reads a run in every format with the programs that others read it with, and holds it against the
+frames.
 
     read.py RUN EXPORTS SHEET
 

@@ -92,7 +92,7 @@ impl Task<Map> for Search {
     }
 }
 
-/// What the search found, on rank 0, and the nodes that this rank has expanded.
+/// The length of the shortest tour, on rank 0, and the nodes that this rank has expanded.
 struct Found {
     tour: Option<u32>,
     nodes: u64,

@@ -1,5 +1,6 @@
 'use strict';
-// Draws what is to be zoomed, turned or pointed at: the timeline of all ranks, utilisation, steals, steps, the cloth.
+// Draws what is to be zoomed, turned or pointed at: the timeline of all ranks, utilisation, steals,
+// steps, the cloth.
 // Each run of the page has its numbers in #meta-K and its arrays, deflated, in #blob-K.
 window.weft = { runs: [], ready: false };
 (() => {
@@ -56,7 +57,8 @@ async function load(number) {
   return { number, meta, a: arrays };
 }
 
-// A canvas as wide as its place, sharp on any screen, drawn again when its size, its colours or its data change.
+// A canvas as wide as its place, sharp on any screen, drawn again when its size, its colours or its
+// data change.
 function picture(place, height, draw, label) {
   const canvas = element('canvas', { tabIndex: 0 });
   canvas.setAttribute('role', 'img');
@@ -138,7 +140,8 @@ function timeline(run, places) {
   const view = { t0: 0, t1: total };
   let chosen = -1, chosenTask = -1;
 
-  // The first span of a track that ends after t; spans of a track do not overlap but for nested ones.
+  // The first span of a track that ends after t; spans of a track do not overlap but for nested
+  // ones.
   function from(group, track, t) {
     const first = a[group + '_first'], begin = a[group + '_begin'], length = a[group + '_length'];
     let low = first[track], high = first[track + 1];
@@ -622,7 +625,7 @@ function steps(run, place) {
         y -= h;
       });
     });
-    // Who is taller than the picture is marked, lest it be taken for as tall.
+    // A bar that is taller than the picture is marked, lest it be taken for as tall.
     const clipped = totals.filter(total => total / top * (height - 6) > height + 0.5).length;
     context.fillStyle = css('--fg');
     if (clipped > 0) {
@@ -675,8 +678,8 @@ function steps(run, place) {
 
 // ---- the cloth, in the colours of owners, thieves and tests ----
 
-// Colours of ranks: eight that people with any colour vision tell apart; beyond them each has a hue and a lightness of its own, and
-// ranks that follow each other are far apart.
+// Colours of ranks: eight that people with any colour vision tell apart; beyond them each has a hue
+// and a lightness of its own, and ranks that follow each other are far apart.
 const RANKS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#f0e442', '#8c6bb1'];
 function rankColor(rank) {
   if (rank < RANKS.length) return rgb(RANKS[rank]);
@@ -770,7 +773,7 @@ function cloth(run, place) {
     shown.forEach(own => own.ask());
   }
 
-  // What is seen at each pixel: the triangle, and how light it is. All pictures share it.
+  // The triangle that is seen at each pixel, and how light it is. All pictures share it.
   let hits = null;
   function look(width, height) {
     if (hits && hits.width === width && hits.height === height) return hits;

@@ -1,4 +1,6 @@
-/* The bare MPI ping-pong that the driver is measured against: MPI_Send and MPI_Recv, one warm buffer.
+/* The bare MPI ping-pong that the driver is measured against: MPI_Send and MPI_Recv, one warm
+ * buffer.
+ *
  * Prints "BYTES MICROSECONDS" for each length: the median of rounds. See compare.sh. */
 #include <mpi.h>
 #include <stdio.h>

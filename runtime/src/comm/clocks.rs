@@ -243,8 +243,8 @@ mod tests {
         (ClockMap::new(begin, end), truths, seen)
     }
 
-    /// That maps give the time of rank 0's clock within what they promise, and that nothing is
-    /// received before it was sent, beyond that.
+    /// Checks that maps give the time of rank 0's clock within what they promise, and that nothing
+    /// is received before it was sent, beyond that.
     fn check(sessions: &[Session], first: impl Fn(u64) -> u64, slack: u64) {
         for (rank, (map, truths, seen)) in sessions.iter().enumerate() {
             let error = map.error().as_nanos() as u64 + slack;

@@ -295,7 +295,7 @@ pub trait Collectives: Comm {
     /// Receives what ranks have sent here under a tag before, sorted by sender, and of each in
     /// order; `to` are those that this rank has sent to, as often as it has.
     ///
-    /// Who has sent to whom is agreed on first.
+    /// Ranks first agree on who has sent to whom.
     fn take_sent(&mut self, to: &[Rank], tag: Tag) -> Result<Vec<(Rank, Vec<u8>)>, CommError> {
         let me = self.rank();
         let targets = to.iter().flat_map(|to| to.0.to_le_bytes()).collect();

@@ -203,7 +203,7 @@ impl<B: Clone> Blocks<B> {
     /// No blocks; copies of others' will take `bound` bytes at most, apart from those that are
     /// held.
     ///
-    /// What running tasks read is not counted: they have clones of their own.
+    /// Blocks that running tasks read are not counted: they have clones of their own.
     pub(crate) fn new(me: Rank, ranks: u32, bound: usize) -> Self {
         Self {
             me,

@@ -62,7 +62,8 @@ pub struct Contact {
     pub body_velocity: DVec3,
 }
 
-/// How two features stand to each other: all that a [`Contact`] says of them but which they are.
+/// The distance of two features, its direction and the distance to keep: all of a [`Contact`] but
+/// the features themselves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Separation {
     /// The unit vector along which they separate.

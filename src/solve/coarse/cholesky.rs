@@ -422,8 +422,9 @@ const TINY: f64 = 1e-12;
 /// The share of the largest entry below which an entry on the diagonal is the square of a rounding
 /// error: it belongs to a mode that slanted constraints remove but for such an error.
 const NOTHING: f64 = 1e-20;
-/// Such a share, below which a mode multiplies the rounding of a residual by more than a solve can
-/// bear where constraints hold with great forces: by 10⁷ and more.
+/// The share of the largest entry below which an entry on the diagonal belongs to a mode that
+/// multiplies the rounding of a residual by more than a solve can bear where constraints hold with
+/// great forces: by 10⁷ and more.
 const WEAK: f64 = 1e-14;
 
 #[cfg(test)]

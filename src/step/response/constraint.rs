@@ -345,7 +345,8 @@ pub(crate) struct Push {
     /// which the constraint began anew.
     reached: f64,
     since: u32,
-    /// As these two, for `tangential`.
+    /// The value that `tangential` would have after the last round without momentum, and the round
+    /// in which the constraint's friction began anew.
     dragged: DVec3,
     drag_since: u32,
 }

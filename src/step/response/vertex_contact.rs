@@ -187,8 +187,9 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
-    /// Both in J, less what a vertex that moves so fast past the bodies (m/s) hides: the square of
-    /// the impulse over the vertex's inertia, and the work.
+    /// The two errors as energies in J: the square of the late impulse over the vertex's inertia,
+    /// and the work. A vertex that moves past the bodies with this speed (m/s) hides a part of
+    /// each, which is taken off.
     pub(super) fn energies(self, found: &Found, speed: f64) -> [f64; 2] {
         let late = (self.late - LATE_SHARE * found.inertia * speed).max(0.0);
         let hidden = GAINED_SHARE * found.mass * speed * speed;

@@ -110,10 +110,10 @@ impl Steals {
     }
 }
 
-/// A task on a worker, from being taken up to being set down.
+/// A stretch of time in which a worker has one task, from taking it up to setting it down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// The rank on which it ran.
+    /// The rank on which the task ran.
     pub rank: Rank,
     /// The worker of that rank which ran it.
     pub worker: usize,
