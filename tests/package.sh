@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Packs each crate as `cargo publish` would send it, and looks into the packages: metadata, README,
-# licences, nothing that does not belong there. Compiles nothing; `cargo publish --dry-run`, which
-# compiles all packages, is a step of RELEASING.md.
+# licences, nothing that does not belong there; then publishes all of them in a dry run. Compiles
+# nothing: `tests/nightly.sh` and a step of RELEASING.md compile the packages too.
 #
 #   tests/package.sh
 #
@@ -23,6 +23,11 @@ if ! cargo package --locked --workspace --exclude weftwork-python --no-verify --
     --target-dir "$target" >"$work/said" 2>&1; then
     cat "$work/said" >&2
     fail "a crate cannot be packed"
+fi
+if ! cargo publish --dry-run --locked --workspace --exclude weftwork-python --no-verify --allow-dirty \
+    --target-dir "$work/published" >"$work/said" 2>&1; then
+    cat "$work/said" >&2
+    fail "a crate cannot be published"
 fi
 
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
