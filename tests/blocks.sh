@@ -140,7 +140,8 @@ square() { # CENTIMETRES HEIGHT: a square of 11 x 11 vertices.
 square 60 0 >coat.obj
 square 0.6 0 | awk '$1 == "v" { print "v", $2, $4, -$3; next } { print }' >sheet.obj
 square 0.6 1.5 | awk '/^f/ { if (++faces == 1) print "g collar"; if (faces == 11) print "g body" } { print }' >dress.obj
-printf '%s\n' 'v 0 0 0' 'v 0.5 0 0' 'v 0 0.5 0' 'v 0 0 0.5' 'f 1 3 2' 'f 1 2 4' 'f 2 3 4' 'f 1 4 3' | tee mannequin.obj figure.obj >paddle.obj
+printf '%s\n' 'v 0 0 0' 'v 0.5 0 0' 'v 0 0.5 0' 'v 0 0 0.5' 'f 1 3 2' 'f 1 2 4' 'f 2 3 4' 'f 1 4 3' |
+    tee mannequin.obj figure.obj figure.0001.obj figure.0002.obj >paddle.obj
 PATH=$work/bin:$PATH weft run quick >/dev/null 2>&1
 
 # --- blocks ---
