@@ -9,7 +9,7 @@
 # With SCENES unset it also runs the property tests of the judge and of truncation with a hundred
 # times the cases and seeds of their own, asks the oracle of continuous collision detection about
 # 10⁸ queries, has Blender read what is exported, compiles all packages as they would be published,
-# and builds the program for musl and for Arm.
+# builds the program for musl and for Arm, and makes both Debian packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -84,6 +84,12 @@ if [ -z "${SCENES:-}" ]; then
     tests/formats.sh --blender
     cargo publish --dry-run --locked --workspace --exclude weftwork-python --allow-dirty
     tests/static.sh
+    command -v cargo-deb >/dev/null || {
+        cargo install --locked --root "$target/cargo-deb" cargo-deb
+        PATH=$(realpath "$target/cargo-deb/bin"):$PATH
+    }
+    contrib/deb.sh
+    contrib/deb.sh --mpi
 fi
 if [ -s "$folder/not-accepted" ]; then
     echo "$0: not accepted:" >&2

@@ -71,6 +71,12 @@ while IFS=: read -r file text; do
     [ -e "$(dirname "$file")/$included" ] || fail "$file: takes in $included, which is not packed"
 done < <(grep -rE --include='*.rs' 'include_(str|bytes)!\("' "$work"/*/src | sed 's/:[[:space:]]*/:/')
 
+# Binaries come with the licences of others.
+contrib/licences.sh "$work/licences.txt"
+for words in 'metis-sys ' 'Permission is hereby granted' 'Apache License'; do
+    grep -q "$words" "$work/licences.txt" || fail "contrib/licences.sh: no \"$words\" in what it writes"
+done
+
 # The order in which they are published is written down, for all of them.
 listed=$(sed -n 's/^[0-9]*\. `\(weft[a-z-]*\)`.*/\1/p' RELEASING.md)
 diff <(printf '%s\n' "${names[@]}" | LC_ALL=C sort) <(LC_ALL=C sort <<<"$listed") >&2 ||

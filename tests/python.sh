@@ -28,8 +28,14 @@ if ! cmp -s python/requirements-test.txt "$work/installed.txt"; then
     cp python/requirements-test.txt "$work/installed.txt"
 fi
 rm -rf "$work/wheels"
+# A wheel holds binaries, so the licences of what is linked come along.
+contrib/licences.sh python/THIRD-PARTY-LICENSES.txt weftwork-python
 "$venv/bin/maturin" build --quiet --locked --manifest-path python/Cargo.toml --profile dev --compatibility linux \
     --interpreter "$venv/bin/python" --out "$work/wheels"
+if ! python3 -m zipfile --list "$(ls "$work"/wheels/*.whl)" | grep -q 'licenses/THIRD-PARTY-LICENSES.txt'; then
+    echo "$0: the wheel lacks the licences of others" >&2
+    exit 1
+fi
 "$venv/bin/pip" install --quiet --no-deps --force-reinstall "$work"/wheels/*.whl
 # From elsewhere, so that it is the wheel that is imported.
 cd "$work"
