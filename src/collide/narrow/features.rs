@@ -403,12 +403,7 @@ fn vertex_body(
         return;
     }
     let sink = -motion.dot(face_normal);
-    let meeting = if sink > 0.0 {
-        (height / sink).clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
-    for time in [0.0, meeting] {
+    for time in [0.0, meeting(height, sink)] {
         let p = start + motion * time;
         let w = on_triangle(p, corners[0], corners[1], corners[2]);
         let q = corners[0] * w[0] + corners[1] * w[1] + corners[2] * w[2];
@@ -446,12 +441,7 @@ fn vertex_turning(
         return;
     }
     let sink = height - (to.undo(start + motion) - placed[0]).dot(own_normal);
-    let meeting = if sink > 0.0 {
-        (height / sink).clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
-    for time in [0.0, meeting] {
+    for time in [0.0, meeting(height, sink)] {
         let p = start + motion * time;
         let [a, b, c] = [0, 1, 2].map(|k| begin[k] + (end[k] - begin[k]) * time);
         let w = on_triangle(p, a, b, c);
@@ -495,12 +485,7 @@ fn vertex_deforming(
     let end = [0, 1, 2].map(|k| begin[k] + (way[k] - way[0]));
     let end_normal = (end[1] - end[0]).cross(end[2] - end[0]).normalize_or_zero();
     let sink = (start - begin[0]).dot(face_normal - end_normal) - motion.dot(end_normal);
-    let meeting = if sink > 0.0 {
-        (height / sink).clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
-    for time in [0.0, meeting] {
+    for time in [0.0, meeting(height, sink)] {
         let p = start + motion * time;
         let [a, b, c] = [0, 1, 2].map(|k| begin[k] + (way[k] - way[0]) * time);
         let w = on_triangle(p, a, b, c);
@@ -514,6 +499,16 @@ fn vertex_deforming(
         let velocity = solid.velocity(&snap.sweeps[body as usize], corners, w);
         out.push(single(snap, (body, velocity), vertex, face, normal, gap));
         return;
+    }
+}
+
+/// The share of the step after which a vertex at this height over a face, which sinks by `sink` in
+/// the step, meets its plane; 0 or 1 if it does not.
+fn meeting(height: f64, sink: f64) -> f64 {
+    if sink > 0.0 {
+        (height / sink).clamp(0.0, 1.0)
+    } else {
+        0.0
     }
 }
 
