@@ -7,8 +7,8 @@
 # the package depends on that one, for programs of the one do not run under the other.
 #
 # Needs cargo-deb (cargo install --locked cargo-deb) and dpkg-dev, and with --mpi what a build with
-# the feature mpi needs. Without it, it takes target/release/weft as it is, and builds it where it is
-# missing. The package depends on the C library of the machine that builds it, or a later one, so
+# the feature mpi needs. Without it, it takes target/release/weft as it is, and builds it where it
+# is missing. The package depends on the C library of the machine that builds it, or a later one, so
 # build it on the oldest Debian that it is for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
