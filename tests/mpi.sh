@@ -122,7 +122,7 @@ say "the command on MPI ranks"
 mkdir -p target/mpi
 cp target/debug/weft target/mpi/weft
 weft=target/mpi/weft
-"$weft" info | grep -q '^mpi  .*thread level funneled' || fail "weft info does not tell the thread level"
+grep -q '^mpi  .*thread level funneled' <<<"$("$weft" info)" || fail "weft info does not tell the thread level"
 grep -q '^features mpi' <("$weft" info) || fail "weft info does not tell its features"
 
 hash_of() { sed -n 's/^state hash //p' "$1"; }

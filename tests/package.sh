@@ -49,9 +49,11 @@ for package in "$target"/package/*.crate; do
     for file in LICENSE-MIT LICENSE-APACHE; do
         cmp -s "$file" "$folder/$file" || fail "$name: $file is not the project's"
     done
-    head -n 1 "$folder/README.md" | grep -q "^# $name" || fail "$name: README.md is that of another crate"
+    grep -q "^# $name" <<<"$(head -n 1 "$folder/README.md")" || fail "$name: README.md is that of another crate"
+    # Not in a pipe: it fails where grep has found the line before all is written.
+    head=$(sed '/^\[dep/q' "$folder/Cargo.toml")
     for key in description keywords categories license rust-version readme authors; do
-        sed '/^\[dep/q' "$folder/Cargo.toml" | grep -q "^$key = " || fail "$name: no $key"
+        grep -q "^$key = " <<<"$head" || fail "$name: no $key"
     done
     words=$(sed -n 's/^description = //p' "$folder/Cargo.toml")
     [ "${#words}" -le 200 ] || fail "$name: a description is at most 200 characters long"

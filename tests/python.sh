@@ -32,7 +32,8 @@ rm -rf "$work/wheels"
 contrib/licences.sh python/THIRD-PARTY-LICENSES.txt weftwork-python
 "$venv/bin/maturin" build --quiet --locked --manifest-path python/Cargo.toml --profile dev --compatibility linux \
     --interpreter "$venv/bin/python" --out "$work/wheels"
-if ! python3 -m zipfile --list "$(ls "$work"/wheels/*.whl)" | grep -q 'licenses/THIRD-PARTY-LICENSES.txt'; then
+packed=$(python3 -m zipfile --list "$(ls "$work"/wheels/*.whl)")
+if ! grep -q 'licenses/THIRD-PARTY-LICENSES.txt' <<<"$packed"; then
     echo "$0: the wheel lacks the licences of others" >&2
     exit 1
 fi

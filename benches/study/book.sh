@@ -333,7 +333,7 @@ stage_cores() {
     local lacking
     if [ ! -e "$out/cores/study.csv" ]; then
         lacking=$(lacks "${MPIRUN:-mpirun}" taskset)
-        "$weft" info | grep -q '^features.*mpi' || lacking="MPI in $weft (cargo build --release --features mpi)"
+        grep -q '^features.*mpi' <<<"$("$weft" info)" || lacking="MPI in $weft (cargo build --release --features mpi)"
         [ "$(nproc)" -ge "$most" ] || lacking="$most cores"
         if [ -n "$lacking" ] || [ -n "$quick" ]; then
             skip "table cores" "no ${lacking:-time for it}"
