@@ -185,7 +185,7 @@ pub(crate) fn check_files(scene: &Scene) -> Result<(), Failure> {
     for cloth in &scene.cloths {
         let mesh = build_cloth(cloth).map_err(|e| invalid(e.to_string()))?;
         let thickness = scene.thickness(cloth.thickness);
-        let fits = if scene.contact.pushes_all_pairs() {
+        let fits = if scene.contact.pushes_all_pairs() && cloth.self_collision {
             check_spacing(&mesh, thickness)
         } else {
             check_thickness(&mesh, thickness)

@@ -365,6 +365,10 @@ impl Look<'_> {
     fn at_triangles(&mut self, a: u32, b: u32) {
         let surface = self.surface;
         let corners = |t: u32| surface.triangles()[t as usize];
+        let piece = |t: u32| surface.piece_of(corners(t)[0]);
+        if piece(a) == piece(b) && surface.pieces()[piece(a)].passes_itself {
+            return;
+        }
         for (one, other) in [(a, b), (b, a)] {
             let face = corners(other);
             for vertex in surface.vertices_at(one).filter(|v| !face.contains(v)) {

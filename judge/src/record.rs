@@ -234,6 +234,7 @@ mod tests {
             name: name.to_owned(),
             is_body,
             vertices,
+            passes_itself: false,
         };
         let pieces = vec![piece("cloth", false, 0..3), piece("body", true, 3..6)];
         let surface = Surface::new(pieces, vec![[0, 1, 2], [3, 4, 5]]).unwrap();

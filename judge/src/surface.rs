@@ -16,6 +16,9 @@ pub struct Piece {
     pub is_body: bool,
     /// Its vertices.
     pub vertices: Range<u32>,
+    /// Whether it is cloth that passes through itself: it is not judged against itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passes_itself: bool,
 }
 
 /// Triangles of pieces: cloths first, then bodies, with vertices numbered through.
@@ -167,6 +170,7 @@ mod tests {
             name: name.to_owned(),
             is_body,
             vertices,
+            passes_itself: false,
         }
     }
 

@@ -30,19 +30,20 @@ impl<'w> Judged<'w> {
     pub fn new(world: &'w World) -> Result<Self, SurfaceError> {
         let scene = world.scene();
         let mut pieces: Vec<Piece> = Vec::new();
-        let mut piece = |name: &str, is_body: bool, count: usize| {
+        let mut piece = |name: &str, is_body: bool, count: usize, passes_itself: bool| {
             let start = pieces.last().map_or(0, |last| last.vertices.end);
             pieces.push(Piece {
                 name: name.to_owned(),
                 is_body,
                 vertices: start..start + count as u32,
+                passes_itself,
             });
             start
         };
         let cloths = world.model().cloth_of_vertex();
         for (index, cloth) in scene.cloths.iter().enumerate() {
             let own = cloths.iter().filter(|of| **of as usize == index);
-            piece(&cloth.name, false, own.count());
+            piece(&cloth.name, false, own.count(), !cloth.self_collision);
         }
         let old = world.tree().new_to_old();
         let corners = world.model().triangles().iter();
@@ -57,7 +58,7 @@ impl<'w> Judged<'w> {
                 outside.push(name.clone());
                 continue;
             }
-            let first = piece(name, true, mesh.positions.len());
+            let first = piece(name, true, mesh.positions.len(), false);
             triangles.extend(mesh.triangles.iter().map(|t| t.map(|v| first + v)));
             bodies.push(index);
         }

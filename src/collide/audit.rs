@@ -19,6 +19,7 @@ use crate::collide::bodies::collider::{Analytic, BodySurface};
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::narrow::closest::on_triangle;
+use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
 
 /// An edge (its two vertices) and a triangle (its number) that cross.
@@ -168,6 +169,13 @@ impl<'a> Skin<'a> {
         Self::with(surface, tree, Cow::Borrowed(x))
     }
 
+    /// Takes no pair of features of some cloth for crossing.
+    #[must_use]
+    pub fn letting(mut self, passing: Passing) -> Self {
+        self.surface = Cow::Owned(self.surface.into_owned().letting(passing));
+        self
+    }
+
     /// A body where a pose puts it, with the tree that it has for contacts.
     #[must_use]
     pub fn of_body(body: &'a BodySurface, pose: &Pose) -> Self {
@@ -243,7 +251,11 @@ impl<'a> Skin<'a> {
                 (Node::Leaf(s), Node::Leaf(t)) if s != t => {
                     for (owner, face) in [(s, t), (t, s)] {
                         let corners = self.triangles()[face as usize];
-                        let apart = |ends: &[u32; 2]| !ends.iter().any(|v| corners.contains(v));
+                        let lets =
+                            |ends: &[u32; 2]| self.surface.passing().lets(ends[0], corners[0]);
+                        let apart = |ends: &[u32; 2]| {
+                            !ends.iter().any(|v| corners.contains(v)) && !lets(ends)
+                        };
                         self.pierce(owner, (self, face), apart, &mut found);
                     }
                 }

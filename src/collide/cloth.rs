@@ -7,6 +7,7 @@ use crate::collide::bvh::refit::Refit;
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::cull::charts::{Charts, Margin, Places, TileWork};
 use crate::collide::cull::rest_adjacent::RestAdjacent;
+use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
 use crate::disjoint_sets::DisjointSets;
 
@@ -27,6 +28,8 @@ pub struct ClothSurface {
     /// A patch, and the place there, of each vertex of a triangle.
     slots: Vec<(u32, u32)>,
     culling: Option<Culling>,
+    /// The cloth that passes through itself to which each patch belongs; empty if there is none.
+    passing: Vec<Option<u32>>,
 }
 
 /// The parts of the rest shape that leaving out tests needs.
@@ -97,7 +100,23 @@ impl ClothSurface {
             rest: rest.to_vec(),
             component: components(triangles, rest.len()),
             culling: None,
+            passing: Vec::new(),
         }
+    }
+
+    /// Lets features of some cloth pass through each other.
+    #[must_use]
+    pub fn letting(mut self, passing: Passing) -> Self {
+        let all = |vertices: &Vec<u32>| passing.cloth_of_all(vertices);
+        self.passing = self.patch_vertices.iter().map(all).collect();
+        self.surface = self.surface.letting(passing);
+        self
+    }
+
+    /// Whether two patches, or a patch and itself, are of one cloth that passes through itself.
+    pub(in crate::collide) fn lets(&self, one: usize, other: usize) -> bool {
+        let of = |patch: usize| self.passing.get(patch).copied().flatten();
+        of(one).is_some() && of(one) == of(other)
     }
 
     /// Prepares for leaving out tests of cloth that is smooth, for contacts within `reach` (m). The

@@ -4,6 +4,8 @@
 //! edges. Each vertex and each edge is owned by one of its triangles, the one with the lowest
 //! number, and is tested only where its owner meets another triangle: every pair of features once.
 
+use crate::collide::passing::Passing;
+
 /// Triangles with their features.
 #[derive(Clone, Debug, Default)]
 pub struct Surface {
@@ -13,6 +15,7 @@ pub struct Surface {
     faces: Vec<Face>,
     /// The two faces at each edge, the second [`NO_FACE`] where the surface ends.
     edge_faces: Vec<[u32; 2]>,
+    passing: Passing,
 }
 
 /// Stands for the face that is missing where a surface ends.
@@ -104,7 +107,22 @@ impl Surface {
             triangle_edges,
             faces,
             edge_faces,
+            passing: Passing::default(),
         }
+    }
+
+    /// Lets features of some cloth pass through each other.
+    #[must_use]
+    pub fn letting(mut self, passing: Passing) -> Self {
+        self.passing = passing;
+        self
+    }
+
+    /// The cloth that passes through itself.
+    #[inline]
+    #[must_use]
+    pub fn passing(&self) -> &Passing {
+        &self.passing
     }
 
     /// Corners of each triangle.

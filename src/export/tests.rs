@@ -72,6 +72,7 @@ fn run(cloths: &[(&str, FileMesh, bool)], times: &[f64], knows_cloths: bool) -> 
     for (number, (name, file, joined)) in cloths.iter().enumerate() {
         FrameSeries::write_mesh(&run, number, name, file).unwrap();
         frames.cloths.push(ClothRecord {
+            passes_itself: false,
             name: (*name).to_owned(),
             vertices: file.mesh.positions.len(),
             mesh: mesh_file(number, name),

@@ -121,7 +121,7 @@ impl fmt::Display for FaultKind {
             Self::ShortEdge => {
                 "edges not longer than the contact thickness, so that neighbours would \
                  push each other (take a smaller contact.thickness, a smaller thickness of this cloth, a coarser mesh, \
-                 contact.pairs = \"closest\", or contact.self_collision = false)"
+                 contact.pairs = \"closest\", or self_collision = false for this cloth)"
             }
             Self::InsideOut => "triangles that face inwards: the body is inside out",
         })

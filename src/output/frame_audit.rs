@@ -17,6 +17,7 @@ use super::{
     BodyRecord, DataArray, OutputError, PolyData, RunDirectory, RunRecord, Values, read_triangles,
     write_vtp,
 };
+use crate::collide::Passing;
 use crate::collide::audit::{Audited, Crossing, Met, Part, Skin};
 use crate::collide::bodies::BodySurface;
 use crate::mesh::TriMesh;
@@ -368,6 +369,8 @@ impl std::fmt::Display for FrameAudit {
 struct Frames<'r> {
     run: &'r RunDirectory,
     bodies: Option<Vec<BodyRecord>>,
+    /// The cloth that passes through itself.
+    passing: Passing,
     /// Bodies made of triangles as they were read first, by their place in the scene: trees are
     /// built once.
     surfaces: BTreeMap<usize, BodySurface>,
@@ -375,9 +378,17 @@ struct Frames<'r> {
 
 impl<'r> Frames<'r> {
     fn open(run: &'r RunDirectory) -> Result<Self, OutputError> {
+        let record = RunRecord::read(run.path())?;
+        let cloths = record.frames.map_or_else(Vec::new, |frames| frames.cloths);
+        let of_vertices: Vec<u32> = (0..)
+            .zip(&cloths)
+            .flat_map(|(number, cloth)| std::iter::repeat_n(number, cloth.vertices))
+            .collect();
+        let passes = |cloth: u32| cloths[cloth as usize].passes_itself;
         Ok(Self {
             run,
-            bodies: RunRecord::read(run.path())?.bodies,
+            bodies: record.bodies,
+            passing: Passing::new(&of_vertices, passes),
             surfaces: BTreeMap::new(),
         })
     }
@@ -431,7 +442,7 @@ impl<'r> Frames<'r> {
         });
         Ok(see(&AuditedFrame {
             step,
-            cloth: Skin::new(&cloth.positions, &cloth.triangles),
+            cloth: Skin::new(&cloth.positions, &cloth.triangles).letting(self.passing.clone()),
             bodies,
         }))
     }

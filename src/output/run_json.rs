@@ -256,6 +256,9 @@ pub struct ClothRecord {
     pub mesh: String,
     /// Whether vertices of that mesh that are at one place are one vertex in frames.
     pub joined: bool,
+    /// Whether it passes through itself: audits look at no pairs within it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passes_itself: bool,
 }
 
 /// Quality of the partition.

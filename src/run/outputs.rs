@@ -100,6 +100,7 @@ fn frames_record(world: &World) -> FramesRecord {
             ClothSource::File { path, .. } => joins_equal(path),
             ClothSource::Grid { .. } | ClothSource::Shirt { .. } => false,
         },
+        passes_itself: !cloth.self_collision,
     });
     FramesRecord {
         interval_s: scene.output.interval,

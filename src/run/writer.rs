@@ -10,6 +10,7 @@ use super::reports::RankStep;
 use super::result::Last;
 use super::{RunOptions, Show};
 use crate::build_identity::BuildIdentity;
+use crate::collide::Passing;
 use crate::collide::audit::Skin;
 use crate::mesh::{TriMesh, build_cloth_of_file};
 use crate::output::checkpoint::Header;
@@ -55,6 +56,8 @@ pub(super) struct Writer<'w> {
     /// Time of the next frame, as a multiple of the interval.
     next_frame: u64,
     triangles: Vec<[u32; 3]>,
+    /// The cloth of theirs that passes through itself.
+    passing: Passing,
     frames: usize,
     deepest: f64,
     strain: f64,
@@ -122,6 +125,7 @@ impl<'w> Writer<'w> {
             digest: OnceCell::new(),
             next_frame: header.map_or(0, |header| header.next_frame),
             triangles,
+            passing: world.passing_in_order(),
             frames: header.map_or(0, |header| header.frames as usize),
             deepest: header
                 .and_then(|h| h.deepest_m)
@@ -233,7 +237,7 @@ impl<'w> Writer<'w> {
         if let Some(audit) = &mut self.audit {
             let frame = AuditedFrame {
                 step: simulation.step(),
-                cloth: Skin::new(&x, &self.triangles),
+                cloth: Skin::new(&x, &self.triangles).letting(self.passing.clone()),
                 bodies: Some(self.world.audited_bodies(time)),
             };
             audit.look(&self.directory, &frame)?;
@@ -343,7 +347,9 @@ impl<'w> Writer<'w> {
                 adapted: simulation.adapted(),
             }),
             steps: simulation.step(),
-            crossings: Skin::new(&x, &self.triangles).crossings().len(),
+            crossings: (Skin::new(&x, &self.triangles).letting(self.passing))
+                .crossings()
+                .len(),
             pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),
             audit: self.audit,
             frames: self.frames,

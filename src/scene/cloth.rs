@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use glam::DVec3;
 
 use super::form::{
-    AlongXAndY, Amount, Count, Counts, Direction, OneOf, Text, Vector, plain, words,
+    AlongXAndY, Amount, Count, Counts, Direction, Flag, OneOf, Text, Vector, plain, words,
 };
 use super::key::{Key, Nested, Value, note_missing, read_keys, write_inline, write_lines};
 use super::load::MOST_VERTICES;
@@ -45,6 +45,7 @@ pub(super) struct ClothKeys {
     pressure: f64,
     thickness: Option<f64>,
     friction: Option<f64>,
+    self_collision: bool,
     pins: Vec<Pin>,
     weave: Option<DVec3>,
 }
@@ -69,6 +70,7 @@ impl Default for ClothKeys {
             pressure: 0.0,
             thickness: None,
             friction: None,
+            self_collision: true,
             pins: Vec::new(),
             weave: None,
         }
@@ -79,6 +81,12 @@ impl ClothKeys {
     /// Whether it is made of one of these, for all that is known.
     fn may_be(&self, sources: &[Source]) -> bool {
         self.source.is_none_or(|source| sources.contains(&source))
+    }
+
+    /// Its thickness, if all pairs of features within it push.
+    fn own_thickness(&self, surroundings: &Surroundings<'_>) -> Option<Thickness> {
+        let collides = self.self_collision;
+        collides.then(|| surroundings.thickness_of(self.thickness))?
     }
 }
 
@@ -261,6 +269,17 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
     )
     .unset("that of the body that it meets, `contact.self_friction` on cloth"),
     Key::new(
+        "self_collision",
+        &Of {
+            form: Flag,
+            get: |cloth| Some(cloth.self_collision),
+            set: |cloth, collides| cloth.self_collision = collides,
+        },
+        "Whether it collides with itself. Cloth that does not passes through itself, and collides \
+         with other cloth and with bodies. Audits and certification take it for what it is: they \
+         look at no pairs within it.",
+    ),
+    Key::new(
         "pins",
         &Nested {
             what: "an array of tables",
@@ -393,6 +412,11 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         ..ClothKeys::default()
     };
     let said = read_keys(table, KEYS, said);
+    if table.has("self_collision") && !surroundings.self_collision {
+        let why =
+            "contact.self_collision is off, so that no cloth collides with cloth: leave it out";
+        table.note_idle("self_collision", why);
+    }
     let name = name(
         table,
         said.name.as_deref(),
@@ -442,6 +466,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         pressure: said.pressure,
         thickness: said.thickness,
         friction: said.friction,
+        self_collision: said.self_collision,
         pins,
     }
 }
@@ -456,7 +481,7 @@ fn grid(table: &Table<'_>, owner: &ClothKeys, surroundings: &Surroundings<'_>) -
                 "vertices",
                 format!("{total} vertices; the most are {MOST_VERTICES}"),
             );
-        } else if let Some(thickness) = surroundings.thickness_of(owner.thickness) {
+        } else if let Some(thickness) = owner.own_thickness(surroundings) {
             too_fine(grid, said.size, said.vertices, thickness);
         }
         said
@@ -473,7 +498,7 @@ fn shirt(table: &Table<'_>, owner: &ClothKeys, surroundings: &Surroundings<'_>) 
     let ShirtKeys { height, vertices } = table.table("shirt", |shirt| {
         let said = read_keys(shirt, SHIRT_KEYS, ShirtKeys::default());
         note_missing(shirt, SHIRT_KEYS, &said);
-        if let Some(thickness) = surroundings.thickness_of(owner.thickness) {
+        if let Some(thickness) = owner.own_thickness(surroundings) {
             too_fine(shirt, [said.height; 2], [said.vertices; 2], thickness);
         }
         said
@@ -498,7 +523,7 @@ fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: Thi
             let message = format!(
                 "cells of {:.3} mm {}are not larger than {key}, {:.3} mm, so \
                  that neighbours would push each other; take fewer vertices, a smaller {key}, \
-                 contact.pairs = \"closest\", or contact.self_collision = false",
+                 contact.pairs = \"closest\", or self_collision = false for this cloth",
                 cell * 1e3,
                 if size[0] == size[1] {
                     ""
@@ -529,6 +554,7 @@ impl From<&Cloth> for ClothKeys {
             pressure: cloth.pressure,
             thickness: cloth.thickness,
             friction: cloth.friction,
+            self_collision: cloth.self_collision,
             pins: cloth.pins.clone(),
             weave: cloth.weave,
             ..Self::default()

@@ -146,6 +146,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let surroundings = Surroundings {
         folder: path.and_then(Path::parent),
         thickness: contact.pushes_all_pairs().then_some(contact.thickness),
+        self_collision: contact.self_collision,
         step: time.step,
         names: BTreeSet::new().into(),
     };

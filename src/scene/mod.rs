@@ -170,6 +170,8 @@ pub struct Cloth {
     pub thickness: Option<f64>,
     /// Coulomb's coefficient of its friction; that of what it meets if absent.
     pub friction: Option<f64>,
+    /// Whether it collides with itself, where cloth collides with cloth.
+    pub self_collision: bool,
     /// Vertices that are held.
     pub pins: Vec<Pin>,
 }

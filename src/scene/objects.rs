@@ -23,6 +23,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) folder: Option<&'a Path>,
     /// The thickness in m of cloth that has none of its own, if all pairs of cloth push.
     pub(super) thickness: Option<f64>,
+    /// Whether cloth collides with cloth.
+    pub(super) self_collision: bool,
     /// Length of a step in s.
     pub(super) step: f64,
     /// Names taken so far.

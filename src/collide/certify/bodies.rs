@@ -148,11 +148,11 @@ pub struct Scenery {
 }
 
 impl Scenery {
-    /// The cloth whose triangles and places at rest (m) these are, with bodies.
+    /// The cloth whose surface and places at rest (m) these are, with bodies.
     #[must_use]
-    pub fn new(triangles: &[[u32; 3]], rest: &[DVec3], bodies: &[Collider]) -> Self {
+    pub fn new(of_cloth: &Surface, rest: &[DVec3], bodies: &[Collider]) -> Self {
         let cloth = rest.len() as u32;
-        let mut triangles = triangles.to_vec();
+        let mut triangles = of_cloth.triangles().to_vec();
         let (mut placed, mut body_of, mut forms) = (Vec::new(), Vec::new(), Vec::new());
         let (mut triangles_of, mut vertices_of) = (Vec::new(), Vec::new());
         for (number, body) in (0..).zip(bodies) {
@@ -215,7 +215,8 @@ impl Scenery {
         let items = (0..).zip(&triangles).map(|(i, t)| (i, center(t)));
         Self {
             tree: Bvh::build(items.collect()),
-            surface: Surface::new(&triangles, cloth as usize + placed.len()),
+            surface: Surface::new(&triangles, cloth as usize + placed.len())
+                .letting(of_cloth.passing().clone()),
             cloth,
             placed,
             body_of,

@@ -319,6 +319,9 @@ fn cloth_contact(
         vertices,
         weights,
     } = pair;
+    if (snap.cloth.surface().passing()).lets(vertices[0], vertices[3]) {
+        return;
+    }
     let combine = |x: &[DVec3]| -> DVec3 {
         let at = |k: usize| x[vertices[k] as usize] * weights[k];
         (at(0) + at(1)) + (at(2) + at(3))

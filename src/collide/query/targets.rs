@@ -72,10 +72,12 @@ impl Snapshot<'_> {
     ) -> Vec<Target> {
         let mut targets = Vec::new();
         if self.self_collision {
-            let itself = own.clone().map(|p| Target::Patch(p as u32));
+            let lets = |one, other| self.cloth.lets(one, other);
+            let itself = own.clone().filter(|&p| !lets(p, p));
+            let itself = itself.map(|p| Target::Patch(p as u32));
             targets.extend(itself.filter(|target| target.meets(self)));
             self.patch_tree().pairs(&own, |low, high| {
-                if own.contains(&home(low, high)) {
+                if own.contains(&home(low, high)) && !lets(low, high) {
                     targets.push(Target::Patches(low as u32, high as u32));
                 }
             });

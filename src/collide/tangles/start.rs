@@ -13,18 +13,21 @@ use glam::DVec3;
 use super::contours::{Contour, contours};
 use super::kept::{Kept, Member};
 use super::nudge::nudged;
-use crate::collide::audit::{Crossing, crossings};
+use crate::collide::audit::{Crossing, Skin};
+use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
 use crate::disjoint_sets::DisjointSets;
 
-/// The kept set of triangles that start at these positions, in m; empty if nothing crosses.
+/// The kept set of triangles that start at these positions, in m; empty if nothing crosses but
+/// cloth that passes through itself.
 #[must_use]
-pub fn tangles_of(x: &[DVec3], triangles: &[[u32; 3]]) -> Kept {
-    let exact = crossings(x, triangles);
+pub fn tangles_of(x: &[DVec3], triangles: &[[u32; 3]], passing: &Passing) -> Kept {
+    let crossings = |x| Skin::new(x, triangles).letting(passing.clone()).crossings();
+    let exact = crossings(x);
     if exact.is_empty() {
         return Kept::default();
     }
-    let all: BTreeSet<Crossing> = crossings(&nudged(x), triangles).into_iter().collect();
+    let all: BTreeSet<Crossing> = crossings(&nudged(x)).into_iter().collect();
     let missing = exact.into_iter().filter(|crossing| !all.contains(crossing));
     let missing: Vec<Crossing> = missing.collect();
     let all: Vec<Crossing> = all.into_iter().chain(missing).collect();

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use glam::DVec3;
 
 use super::*;
+use crate::collide::Passing;
 use crate::collide::audit::crossings;
 use crate::mesh::{TriMesh, grid};
 
@@ -34,7 +35,7 @@ impl Sheets {
     }
 
     fn kept(&self) -> Kept {
-        let kept = tangles_of(&self.x, &self.triangles);
+        let kept = tangles_of(&self.x, &self.triangles, Passing::NONE);
         assert!(!kept.is_empty(), "nothing crosses");
         kept
     }

@@ -6,7 +6,6 @@ use glam::{DMat3, DVec3};
 use proptest::prelude::*;
 
 use super::*;
-use crate::collide::contact::PairKind;
 
 /// The thickness of layers in this module, in m.
 const THICK: f64 = 0.02;

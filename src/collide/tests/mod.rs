@@ -4,6 +4,7 @@ use glam::DVec3;
 use proptest::prelude::*;
 
 use crate::collide::bodies::collider::{Analytic, AnalyticBody, BodySurface, Coarseness, Collider};
+use crate::collide::contact::PairKind;
 use crate::collide::*;
 use crate::mesh::TriMesh;
 use crate::physics::tests::grid;
@@ -176,6 +177,32 @@ proptest! {
         });
         let expected = brute_force(&case.snapshot(&mut Volumes::default()));
         assert_same(&case.through_trees(seed, budget), &expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_pair_within_cloth_that_passes_through_itself_is_found_and_all_others_are(
+        seed in any::<u64>(), patches in 1usize..9, crumple in 0.05..0.4f64, share in 0usize..12,
+    ) {
+        let mut case = Case::new(seed, patches, |p, random| {
+            p + DVec3::new(0.0, 0.0, 0.15) + random.vector(crumple)
+        });
+        let mut expected = brute_force(&case.snapshot(&mut Volumes::default()));
+        let n = case.x.len();
+        // Patches of one cloth, of the other, and of both.
+        let cloths: Vec<u32> = (0..n).map(|v| u32::from(v * 11 >= share * n)).collect();
+        let passing = Passing::new(&cloths, |cloth| cloth == 0);
+        expected.retain(|contact| {
+            !matches!(contact.id.kind, PairKind::VertexFace | PairKind::EdgeEdge)
+                || cloths[contact.vertices[0] as usize] + cloths[contact.vertices[3] as usize] > 0
+        });
+        case.cloth = case.cloth.clone().letting(passing);
+        let snapshot = &mut Volumes::default();
+        assert_same(&brute_force(&case.snapshot(snapshot)), &expected);
+        assert_same(&case.through_trees(seed, 100), &expected);
     }
 }
 

@@ -191,7 +191,7 @@ impl Certification {
         let geometry = world.geometry();
         world.scene().contact.certify.then(|| Self {
             scenery: Scenery::new(
-                geometry.cloth.surface().triangles(),
+                geometry.cloth.surface(),
                 geometry.cloth.rest(),
                 geometry.bodies,
             ),

@@ -11,6 +11,7 @@ mod ledger;
 mod limits;
 mod moving;
 mod news;
+mod passing;
 mod pins;
 mod ranks;
 mod unlike;

@@ -31,13 +31,14 @@ use self::patch_triangles::PatchTriangles;
 use self::prescribed_motion::{Pinned, Pins};
 pub use self::sizes::{ObjectKind, ObjectSizes};
 use self::start::{
-    BodiesAtStart, check_crossings, check_start, check_thickness, pins_of_vertices, start_velocity,
+    BodiesAtStart, check_crossings, check_start, check_thickness, passing, pins_of_vertices,
+    start_velocity,
 };
 use super::error::Named;
-use crate::collide::audit::{Audited, Crossing, Met, Skin, crossings};
+use crate::collide::audit::{Audited, Crossing, Met, Skin};
 use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::tangles::{Kept, tangles_of};
-use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
+use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Passing, Solid};
 use crate::mesh::{
     FileAxes, TriMesh, build_body_of_file, build_cloth, build_cloth_of_file, check_body,
     disagreement, warp,
@@ -222,7 +223,8 @@ impl World {
             model.rest(),
             tree.patch_count(),
             |vertex| tree.patch_of(vertex),
-        );
+        )
+        .letting(passing(scene, &model));
         let of_bodies: Vec<f64> = (scene.bodies.iter())
             .map(|body| scene.thickness(body.thickness))
             .collect();
@@ -254,13 +256,14 @@ impl World {
             }
         });
         let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
-            crossings(model.rest(), model.triangles())
+            let skin = Skin::new(model.rest(), model.triangles());
+            skin.letting(passing(scene, &model)).crossings()
         } else {
             Vec::new()
         };
         let kept_at_start = match start_crossings.is_empty() {
             true => Kept::default(),
-            false => tangles_of(model.rest(), model.triangles()),
+            false => tangles_of(model.rest(), model.triangles(), surface.surface().passing()),
         };
         let followed = |pin: &Pin| {
             let mut bodies = scene.bodies.iter().zip(&body_motions);
@@ -539,6 +542,13 @@ impl World {
     /// nearest to being out; `None` outside.
     pub(crate) fn way_out(&self, body: u32, p: DVec3, time: f64) -> Option<(f64, DVec3)> {
         self.solid_at(body, time).way_out(p)
+    }
+
+    /// The cloth that passes through itself, by the numbers of the scene's own vertices.
+    pub(crate) fn passing_in_order(&self) -> Passing {
+        let cloths = self.original_order(self.model.cloth_of_vertex());
+        let passes = |cloth: u32| !self.scene.cloths[cloth as usize].self_collision;
+        Passing::new(&cloths, passes)
     }
 
     /// Values in the order of the scene's own vertices, from one per vertex of the tree's

@@ -4,7 +4,8 @@ use glam::DVec3;
 
 use super::error::WorldError;
 use super::skin;
-use crate::collide::audit::{Skin, crossings};
+use crate::collide::Passing;
+use crate::collide::audit::Skin;
 use crate::collide::{BodyMotion, Solid};
 use crate::mesh::{FileMesh, TriMesh};
 use crate::physics::ClothModel;
@@ -181,9 +182,16 @@ pub(super) fn check_thickness(
     })
 }
 
+/// The cloth that passes through itself, by the numbers of a model's vertices.
+pub(super) fn passing(scene: &Scene, model: &ClothModel) -> Passing {
+    let passes = |cloth: u32| !scene.cloths[cloth as usize].self_collision;
+    Passing::new(model.cloth_of_vertex(), passes)
+}
+
 /// Refuses cloths that start crossing each other or themselves.
 pub(super) fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> {
-    let found = crossings(model.rest(), model.triangles());
+    let skin = Skin::new(model.rest(), model.triangles());
+    let found = skin.letting(passing(scene, model)).crossings();
     let Some(&(edge, triangle)) = found.first() else {
         return Ok(());
     };
