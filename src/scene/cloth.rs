@@ -276,8 +276,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
             set: |cloth, collides| cloth.self_collision = collides,
         },
         "Whether it collides with itself. Cloth that does not passes through itself, and collides \
-         with other cloth and with bodies. Audits and certification take it for what it is: they \
-         look at no pairs within it.",
+         with other cloth and with bodies. Audits and certification look at no pairs within it.",
     ),
     Key::new(
         "pins",

@@ -54,6 +54,7 @@ pub use error::{GaveUp, Named, StepError};
 pub use exchange::saved_state::{Past, SavedState};
 pub use report::{COUNTERS, PHASES, STEP, StepReport, Stops, Sufficed};
 pub use response::body_response::VertexState;
+pub use response::gauss_seidel::Effort;
 pub use simulation::{CheckedState, Simulation, exchange_name};
 pub use system::assembly::Strains;
 pub use world::{ObjectKind, ObjectSizes, World, WorldError};

@@ -9,6 +9,7 @@ use weft_runtime::trace::{MainTrack, Mark};
 
 use super::certify::Certified;
 use super::diagnose::ledger::Ledger;
+use super::response::gauss_seidel::Effort;
 use crate::solve::{Criterion, Outcome};
 
 /// The phases of a step, in order.
@@ -17,14 +18,19 @@ pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share
 /// The step itself, as the phase in which the others lie.
 pub const STEP: &str = "step";
 
-/// The counters of a step: tests made here, iterations of its solves, contacts, impulses; then what
-/// certification found, the same on all ranks: pairs that were hit, vertices whose displacements
-/// were cut, vertices that bodies let through.
-pub const COUNTERS: [&str; 7] = [
+/// The counters of a step: tests made here, iterations of its solves, contacts, impulses; the
+/// rounds of the response, its colours, the rounds by which ranks agreed on these, and the messages
+/// that the rank sent for all of that; then what certification found, the same on all ranks: pairs
+/// that were hit, vertices whose displacements were cut, vertices that bodies let through.
+pub const COUNTERS: [&str; 11] = [
     "tests",
     "CG iterations",
     "contacts",
     "impulses",
+    "rounds",
+    "colours",
+    "colouring rounds",
+    "response messages",
     "hits",
     "cut",
     "squeezed",
@@ -165,6 +171,8 @@ pub struct StepReport {
     pub lacking: f64,
     /// Time spent in rounds.
     pub rounds_time: Duration,
+    /// The colours and messages of the response to contacts.
+    pub sweeps: Effort,
     /// The report on its workers; its trace is that of the last substep.
     pub scope: ScopeReport,
     /// Time in which it made patches ready before its tests, outside of tasks: what tests do that
@@ -214,6 +222,7 @@ impl StepReport {
         self.unsettled += part.unsettled;
         self.lacking = self.lacking.max(part.lacking);
         self.rounds_time += part.rounds_time;
+        self.sweeps.add(part.sweeps);
         self.residual = part.residual;
         self.sufficed = part.sufficed;
         self.stops.add(&part.stops);

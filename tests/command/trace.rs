@@ -157,7 +157,17 @@ fn check_run(run: &Path, ranks: usize, count: usize) -> Checked {
     for name in ["scope", "join", "collide", "outputs"] {
         assert!(slices().any(|slice| slice.0 == name), "no {name}");
     }
-    for name in ["tests", "CG iterations", "contacts", "hits", "busy workers"] {
+    for name in [
+        "tests",
+        "CG iterations",
+        "contacts",
+        "rounds",
+        "colours",
+        "colouring rounds",
+        "response messages",
+        "hits",
+        "busy workers",
+    ] {
         assert!(checked.counters.contains(name), "no counter of {name}");
     }
     let trace = &record(run)["trace"];

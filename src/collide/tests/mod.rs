@@ -354,7 +354,7 @@ fn degenerate_shapes_are_no_exception() {
                 "{c:?}"
             );
             let sum: f64 = c.weights.iter().sum();
-            let whole = if c.id.kind <= contact::PairKind::EdgeEdge {
+            let whole = if c.id.kind <= PairKind::EdgeEdge {
                 0.0
             } else {
                 1.0
@@ -386,7 +386,7 @@ fn contacts_with_bodies_measure_their_distance() {
     let contacts = case.through_trees(1, 10);
     let nearest = contacts
         .iter()
-        .filter(|c| c.id.kind == contact::PairKind::VertexBody)
+        .filter(|c| c.id.kind == PairKind::VertexBody)
         .min_by(|a, b| a.gap.total_cmp(&b.gap));
     let nearest = nearest.unwrap();
     assert!((nearest.gap - 0.01).abs() < 1e-12 && (nearest.normal - DVec3::Z).length() < 1e-12);
@@ -420,9 +420,7 @@ fn candidates_are_unique_and_hold_all_contacts() {
     assert!(found.windows(2).all(|pair| pair[0] != pair[1]));
     let contacts = brute_force(&snap);
     let cloth = contacts.iter().map(|c| (c.id.kind, c.id.a, c.id.b));
-    let mut cloth = cloth
-        .filter(|c| c.0 <= contact::PairKind::EdgeEdge)
-        .peekable();
+    let mut cloth = cloth.filter(|c| c.0 <= PairKind::EdgeEdge).peekable();
     assert!(cloth.peek().is_some());
     assert!(cloth.all(|c| found.binary_search(&c).is_ok()));
 }

@@ -26,7 +26,7 @@ use crate::step::context::Context;
 use crate::step::response::body_response::{BodyResponse, least_rate};
 use crate::step::response::constraint_exchange::{ConstraintExchange, ExchangePlan};
 use crate::step::response::corrections::enter;
-use crate::step::response::gauss_seidel::{Owners, Sweeps};
+use crate::step::response::gauss_seidel::{Effort, Owners, Sweeps};
 use crate::step::response::{Constraint, Impulses};
 use crate::team::Team;
 
@@ -41,6 +41,8 @@ pub(crate) struct Repulsions {
     exchange: ConstraintExchange,
     /// The lengths in m by which the pairs lack their distance.
     lacks: Vec<f64>,
+    /// The messages by which velocities were taken from their owners.
+    messages: u64,
 }
 
 impl Repulsions {
@@ -51,6 +53,7 @@ impl Repulsions {
             sweeps: Sweeps::default(),
             exchange: ConstraintExchange::default(),
             lacks: Vec::new(),
+            messages: 0,
         }
     }
 
@@ -91,6 +94,13 @@ impl Repulsions {
         (self.sweeps).begin(comm, &self.impulses.swept(), &kinds, owners, [])
     }
 
+    /// The work of its sweeps since this was asked last, with all messages.
+    pub(crate) fn take_effort(&mut self) -> Effort {
+        let mut effort = self.sweeps.take_effort();
+        effort.messages += std::mem::take(&mut self.messages);
+        effort
+    }
+
     /// Enters velocities of owned vertices, in m/s, and takes those of others from their owners.
     fn enter(
         &mut self,
@@ -101,6 +111,7 @@ impl Repulsions {
     ) -> Result<(), CommError> {
         enter(&mut self.impulses, at, bodies, v, 0);
         self.exchange.enter(comm, &mut self.impulses)?;
+        self.messages += self.exchange.messages();
         self.impulses.all_placed();
         Ok(())
     }

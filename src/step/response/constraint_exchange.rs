@@ -151,6 +151,11 @@ impl ConstraintExchange {
         }
     }
 
+    /// How many messages this rank sends each time.
+    pub(crate) fn messages(&self) -> u64 {
+        self.neighbours.len() as u64
+    }
+
     /// Takes velocities and mobilities of vertices that are owned elsewhere from there.
     pub(crate) fn enter(
         &self,

@@ -17,7 +17,7 @@ use super::body_response::{BodyResponse, least_rate};
 use super::constraint::{Constraint, Push};
 use super::constraint_exchange::{ConstraintExchange, ExchangePlan};
 use super::edges::Edges;
-use super::gauss_seidel::{Owners, Sweeps};
+use super::gauss_seidel::{Effort, Owners, Sweeps};
 use super::impulses::Impulses;
 use super::resting::Resting;
 use super::strain_limit::Stretched;
@@ -129,6 +129,8 @@ pub(crate) struct Pushed {
     pub(crate) lacking: f64,
     /// The time spent in rounds.
     pub(crate) rounds_time: Duration,
+    /// The work of sweeps, with the messages of all rounds.
+    pub(crate) effort: Effort,
 }
 
 /// How the rounds of a pass ended.
@@ -239,6 +241,7 @@ impl Corrections {
             let exchange = ConstraintExchange::new(plan.clone(), &self.impulses, ownership, me);
             self.enter(with, v, 0);
             exchange.enter(comm, &mut self.impulses)?;
+            pushed.effort.messages += exchange.messages();
             self.impulses.all_placed();
             if pass == 0 {
                 self.measure(with, contacts, v, gone);
@@ -262,6 +265,7 @@ impl Corrections {
                 if response == Response::Both {
                     self.sweep(comm, with, &of, SWEEPS, &mut pushed)?;
                     exchange.enter(comm, &mut self.impulses)?;
+                    pushed.effort.messages += exchange.messages();
                 }
                 self.impulses.survey();
                 self.rounds(comm, with, &of, &mut pushed)?
@@ -290,6 +294,7 @@ impl Corrections {
                 break;
             }
         }
+        pushed.effort.add(self.sweeps.take_effort());
         Ok(pushed)
     }
 
@@ -453,6 +458,7 @@ impl Corrections {
             self.impulses.take_over(self.sweeps.pushes());
             if self.admit_agreed(comm, with, of)? {
                 of.exchange.enter(comm, &mut self.impulses)?;
+                pushed.effort.messages += of.exchange.messages();
                 self.begin_sweeps(comm, with, of)?;
             }
         }
@@ -475,10 +481,12 @@ impl Corrections {
         let mut before = f64::INFINITY;
         for round in 1..=settings.iterations {
             of.exchange.refresh(comm, &mut self.impulses)?;
+            pushed.effort.messages += of.exchange.messages();
             if settings.response == Response::Jacobi {
                 self.admit_reached(with, of.contacts, of.v);
             } else if self.admit_agreed(comm, with, of)? {
                 of.exchange.enter(comm, &mut self.impulses)?;
+                pushed.effort.messages += of.exchange.messages();
             }
             let impulses = &mut self.impulses;
             let worst = impulses.round();

@@ -150,6 +150,7 @@ impl Response {
             for (lift, v) in integrator.lift.iter_mut().zip(&*velocities) {
                 *lift = if forgets { *v - *lift } else { DVec3::ZERO };
             }
+            report.sweeps.add(repulsions.take_effort());
             report.repel_time += comm.now().saturating_sub(began);
         }
         if !forgets {
@@ -168,6 +169,7 @@ impl Response {
             for (lift, change) in integrator.lift.iter_mut().zip(changes) {
                 *lift += change;
             }
+            report.sweeps.add(repulsions.take_effort());
             report.repel_time += comm.now().saturating_sub(began);
         }
         Ok(())
@@ -255,6 +257,7 @@ fn note(pushed: &Pushed, report: &mut StepReport) {
     report.lacking = report.lacking.max(pushed.lacking);
     report.passes += pushed.passes;
     report.rounds_time += pushed.rounds_time;
+    report.sweeps.add(pushed.effort);
 }
 
 /// The facts that the response to bodies needs, where forces act for `tau` (s).

@@ -3,6 +3,7 @@
 use weft_balance::cost_model::CostModel;
 
 use super::*;
+use crate::step::Effort;
 use crate::step::contact::contacts::Contacts;
 use crate::step::system::linear_system::Following;
 
@@ -28,6 +29,45 @@ fn the_state_of_sweeps_does_not_depend_on_ranks_either() {
         assert_eq!(world.scene().contact.response.name(), response);
         the_state_is_the_same_everywhere(&world);
     }
+}
+
+#[test]
+fn reports_tell_the_colours_of_sweeps_and_the_messages_of_the_response() {
+    let efforts = |response: &str, comm: &mut dyn Comm| {
+        let contact = format!("[contact]\nresponse = \"{response}\"\n");
+        let world = world(&drape().replace("[contact]\n", &contact));
+        let mut simulation = Simulation::new(&world, comm, &ScopeOptions::default()).unwrap();
+        let reports = (0..24).map(|_| simulation.advance(comm).unwrap());
+        let mut all = Effort::default();
+        let mut rounds = 0;
+        for report in reports {
+            all.add(report.sweeps);
+            rounds += report.rounds;
+        }
+        assert!(rounds > 0);
+        all
+    };
+    let alone = efforts("gauss-seidel", &mut Solo::new());
+    let Effort {
+        colours,
+        messages,
+        colouring_rounds,
+    } = alone;
+    assert!(
+        colours > 2 && (messages, colouring_rounds) == (0, 0),
+        "{alone:?}"
+    );
+    assert_eq!(efforts("jacobi", &mut Solo::new()), Effort::default());
+    let two = launch(2, |comm| efforts("gauss-seidel", comm)).unwrap();
+    assert!(
+        two.iter()
+            .all(|of| of.messages > 0 && of.colouring_rounds > 0)
+    );
+    assert_eq!(two[0].colouring_rounds, two[1].colouring_rounds);
+    // Every colour of one rank is one of both.
+    assert_eq!(two.iter().map(|of| of.colours).max(), Some(alone.colours));
+    let two = launch(2, |comm| efforts("jacobi", comm)).unwrap();
+    assert!(two.iter().all(|of| of.colours == 0 && of.messages > 0));
 }
 
 #[test]

@@ -97,6 +97,8 @@ pub(crate) struct Colours {
     pub(crate) of: Vec<u32>,
     /// The rounds of messages that it took.
     pub(crate) rounds: u32,
+    /// The messages that this rank sent.
+    pub(crate) messages: u64,
 }
 
 /// Sets of colours that are taken at vertices.
@@ -243,6 +245,7 @@ pub(crate) fn find(comm: &mut dyn Comm, of: &ToColour<'_>) -> Result<Colours, Co
     Ok(Colours {
         of: colours,
         rounds,
+        messages: u64::from(rounds) * neighbours.len() as u64,
     })
 }
 

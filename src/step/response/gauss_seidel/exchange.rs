@@ -23,6 +23,8 @@ pub(crate) struct SweepExchange {
     received: BTreeMap<u32, Travelling>,
     /// The least key that is still to come.
     from: u32,
+    /// How many messages the plan took.
+    planned: u64,
 }
 
 impl SweepExchange {
@@ -74,6 +76,7 @@ impl SweepExchange {
             }
             comm.send(to, TAG, bytemuck::cast_slice(&words).to_vec())?;
         }
+        plan.planned = letters.len() as u64;
         let slots = of.vertices.iter().zip(0..);
         let slot_of: BTreeMap<u32, u32> = slots.map(|(&vertex, slot)| (vertex, slot)).collect();
         for &rank in letters.keys() {
@@ -104,6 +107,11 @@ impl SweepExchange {
         Some(())
     }
 
+    /// How many messages this rank sent to plan.
+    pub(super) fn planned(&self) -> u64 {
+        self.planned
+    }
+
     /// The key of the next stage that does something: one of these, from a number on, or one before
     /// which velocities are sent.
     pub(super) fn next(&self, stage: usize, stages: &[Stage]) -> Option<u32> {
@@ -112,15 +120,16 @@ impl SweepExchange {
         own.into_iter().chain(sent).min()
     }
 
-    /// Sends and receives what travels before a stage.
+    /// Sends and receives what travels before a stage. Returns how many messages it sent.
     pub(super) fn pass(
         &mut self,
         comm: &mut dyn Comm,
         key: u32,
         swept: &mut Swept<'_>,
-    ) -> Result<(), CommError> {
+    ) -> Result<u64, CommError> {
         self.from = key + 1;
-        for (to, slots) in self.sent.get(&key).into_iter().flatten() {
+        let sent = self.sent.get(&key).map_or(&[][..], Vec::as_slice);
+        for (to, slots) in sent {
             let velocities = slots
                 .iter()
                 .map(|&slot| swept.motions[slot as usize].velocity);
@@ -141,7 +150,7 @@ impl SweepExchange {
                 swept.paths[slot as usize].path += (motion.velocity - before).length();
             }
         }
-        Ok(())
+        Ok(sent.len() as u64)
     }
 
     /// Begins with the first stage again.

@@ -22,6 +22,7 @@ mod tests;
 use std::ops::Range;
 
 use glam::{DMat3, DVec3};
+use serde::{Deserialize, Serialize};
 use weft_runtime::comm::{Comm, CommError};
 
 use self::colours::{Colours, ToColour};
@@ -77,15 +78,38 @@ pub(crate) struct Sweeps {
     /// m/s.
     outcomes: Vec<(DVec3, f64)>,
     exchange: SweepExchange,
-    /// How many colours there are of all kinds, and the rounds of messages that finding them took.
-    pub(crate) colours: usize,
-    pub(crate) colouring_rounds: u32,
+    effort: Effort,
+}
+
+/// The work of sweeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effort {
+    /// The largest number of kinds and colours into which the constraints of the rank fell.
+    pub colours: u32,
+    /// The rounds of messages by which ranks agreed on colours, the same on all ranks.
+    pub colouring_rounds: u32,
+    /// The messages that the rank sent: for colours, plans, and velocities between colours.
+    pub messages: u64,
+}
+
+impl Effort {
+    /// Adds the work of other sweeps.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.colours = self.colours.max(other.colours);
+        self.colouring_rounds += other.colouring_rounds;
+        self.messages += other.messages;
+    }
 }
 
 impl Sweeps {
     /// The sums of the impulses of the constraints, each with the number of its constraint.
     pub(crate) fn pushes(&self) -> impl Iterator<Item = (u32, Push)> + '_ {
         self.order.iter().copied().zip(self.pushes.iter().copied())
+    }
+
+    /// The work since this was asked last.
+    pub(crate) fn take_effort(&mut self) -> Effort {
+        std::mem::take(&mut self.effort)
     }
 
     /// Forgets what has pushed: another pass begins.
@@ -117,8 +141,13 @@ impl Sweeps {
             kinds,
             owners,
         };
-        let Colours { of, rounds } = colours::find(comm, &to_colour)?;
-        self.colouring_rounds = rounds;
+        let Colours {
+            of,
+            rounds,
+            messages,
+        } = colours::find(comm, &to_colour)?;
+        self.effort.colouring_rounds += rounds;
+        self.effort.messages += messages;
         let key = |constraint: &u32| of[*constraint as usize];
         self.order.clear();
         self.order.extend(0..graph.constraints.len() as u32);
@@ -133,7 +162,7 @@ impl Sweeps {
                 places,
             });
         }
-        self.colours = self.stages.len();
+        self.effort.colours = self.effort.colours.max(self.stages.len() as u32);
         let mut by_number = vec![Push::default(); graph.constraints.len()];
         for (constraint, push) in pushed {
             by_number[constraint as usize] = push;
@@ -142,6 +171,7 @@ impl Sweeps {
         let pushes = self.order.iter().map(|&c| by_number[c as usize]);
         self.pushes.extend(pushes);
         self.exchange = SweepExchange::plan(comm, &to_colour, &of)?;
+        self.effort.messages += self.exchange.planned();
         Ok(())
     }
 
@@ -170,7 +200,7 @@ impl Sweeps {
         let mut worst = 0.0_f64;
         let mut next = 0;
         while let Some(key) = self.exchange.next(next, &self.stages) {
-            self.exchange.pass(comm, key, swept)?;
+            self.effort.messages += self.exchange.pass(comm, key, swept)?;
             if self.stages.get(next).is_some_and(|stage| stage.key == key) {
                 worst = worst.max(self.satisfy(next, swept, &satisfy));
                 next += 1;
