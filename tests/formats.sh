@@ -44,7 +44,7 @@ cp tests/formats/garment.toml "$work"
 grep -q '^note: pc2: the frame at 0.22 s' "$work/notes"
 "$folder/python/bin/python" tests/formats/read.py "$work/run" "$work/run/exports" "$work/sheet.obj"
 # The command writes what the run did, and refuses to do so twice.
-"$weft" export "$work/run" --format usd,pc2,mdd,obj,ply,glb --out "$work/film" >/dev/null 2>&1
+"$weft" export "$work/run" --format usd,pc2,mdd,obj,ply,glb,apng --out "$work/film" >/dev/null 2>&1
 diff -r "$work/run/exports" "$work/film"
 code=0
 "$weft" export "$work/run" --format usd --out "$work/film" 2>"$work/refusal" || code=$?

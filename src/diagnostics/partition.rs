@@ -192,6 +192,7 @@ pub fn partition_picture(
                 front: color,
                 back: color,
                 smooth: true,
+                checker: None,
             }
         })
         .collect();

@@ -10,10 +10,12 @@
 //! | `point_cache` | a `.pc2` or `.mdd` for the mesh of each cloth, and that mesh |
 //! | `sequence` | an OBJ or PLY of each cloth and body for each frame |
 //! | `glb` | one frame as glTF Binary |
+//! | `animation` | all frames as an APNG |
 //! | `recorded` | nothing: it reads runs |
 //!
 //! Vertices and faces are those of the file that a cloth came from, in its order.
 
+mod animation;
 mod glb;
 mod point_cache;
 mod recorded;
@@ -131,6 +133,7 @@ pub fn export(
             Format::Pc2 | Format::Mdd => point_cache::files(run, *format),
             Format::Obj | Format::Ply => sequence::files(run, *format),
             Format::Glb => vec![glb::file(run)],
+            Format::Apng => vec![animation::file(run)],
         });
     }
     if !caches.is_empty() {
@@ -145,6 +148,7 @@ pub fn export(
             Format::Mdd => point_cache::write_mdd(&job)?,
             Format::Obj | Format::Ply => sequence::write(&job, *format)?,
             Format::Glb => glb::write(&job, options.step)?,
+            Format::Apng => animation::write(&job)?,
         }
     }
     if !caches.is_empty() {
@@ -156,7 +160,8 @@ pub fn export(
 
 /// A sentence on what numbers of 32 bits lose, if any of these formats has such.
 fn rounding(formats: &[Format], run: &Recorded) -> Result<Option<String>, OutputError> {
-    let short = |format: &&Format| !matches!(format, Format::Vtp | Format::Obj | Format::Ply);
+    let whole = [Format::Vtp, Format::Obj, Format::Ply, Format::Apng];
+    let short = |format: &&Format| !whole.contains(format);
     let named: Vec<&str> = formats.iter().filter(short).map(|f| f.name()).collect();
     if named.is_empty() {
         return Ok(None);

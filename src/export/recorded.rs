@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use glam::DVec3;
 
-use crate::mesh::{FileMesh, join_equal, read_mesh_file};
+use crate::mesh::{FileMesh, TriMesh, join_equal, read_mesh_file};
 use crate::output::{
-    Collection, FrameFile, FrameSeries, OutputError, RunRecord, is_own, moving_file, still_file,
+    Collection, FrameFile, FrameSeries, OutputError, RunRecord, ViewRecord, is_own, moving_file,
+    still_file,
 };
 
 /// The frames of a run.
@@ -19,6 +20,7 @@ pub struct Recorded {
     cloths: Vec<RecordedCloth>,
     bodies: Vec<RecordedBody>,
     notes: Vec<String>,
+    view: Option<ViewRecord>,
 }
 
 /// A frame of a run.
@@ -51,6 +53,8 @@ pub struct RecordedBody {
     pub name: String,
     /// Whether it moves.
     pub moves: bool,
+    /// Whether pictures show it with flat faces.
+    pub flat: bool,
     /// Its number among those that move, or among those that do not.
     number: usize,
 }
@@ -126,7 +130,7 @@ impl Recorded {
             let vertices = first_file.points();
             cloths.push(RecordedCloth {
                 name: "cloth".to_owned(),
-                file: FileMesh::of_triangles(crate::mesh::TriMesh {
+                file: FileMesh::of_triangles(TriMesh {
                     positions: first_file.positions(0..vertices)?,
                     triangles: first_file.triangles()?,
                 }),
@@ -147,6 +151,7 @@ impl Recorded {
             RecordedBody {
                 name: body.name.clone(),
                 moves,
+                flat: body.flat,
                 number: *next - 1,
             }
         });
@@ -168,6 +173,7 @@ impl Recorded {
             cloths,
             bodies,
             notes,
+            view: record.frames.and_then(|frames| frames.view),
         })
     }
 
@@ -205,6 +211,24 @@ impl Recorded {
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// How pictures of the run look; `None` if an earlier program has made it.
+    pub(super) fn view(&self) -> Option<&ViewRecord> {
+        self.view.as_ref()
+    }
+
+    /// The triangles of a cloth in a frame, in m. Vertices of its file that are at one place may be
+    /// one vertex.
+    ///
+    /// # Errors
+    /// [`OutputError::Read`], [`OutputError::Malformed`].
+    pub(super) fn mesh(&self, of: &RecordedCloth, frame: usize) -> Result<TriMesh, OutputError> {
+        let mut file = self.open_frame(frame)?;
+        Ok(TriMesh {
+            positions: file.positions(of.first..of.first + of.vertices)?,
+            triangles: of.file.mesh.triangles.clone(),
+        })
     }
 
     /// Positions of the vertices of a cloth's file in a frame, in m.
@@ -272,7 +296,7 @@ impl Recorded {
             still_file(of.number, &of.name)
         };
         let mut file = FrameFile::open(&self.directory.join(name))?;
-        Ok(FileMesh::of_triangles(crate::mesh::TriMesh {
+        Ok(FileMesh::of_triangles(TriMesh {
             positions: file.positions(0..file.points())?,
             triangles: file.triangles()?,
         }))

@@ -1,6 +1,7 @@
 //! Runs that are made by hand, and what comes of them in each format.
 
 use std::fs;
+use std::io::BufReader;
 use std::path::Path;
 
 use glam::DVec3;
@@ -11,8 +12,9 @@ use super::*;
 use crate::mesh::{Faces, FileMesh, Texture, TriMesh, join_equal, read_mesh_file};
 use crate::output::{
     BodyRecord, ClothRecord, DataArray, Frame, FrameSeries, FramesRecord, MachineRecord, PolyData,
-    ProgramRecord, RunRecord, SceneRecord, Values, mesh_file,
+    ProgramRecord, RunRecord, SceneRecord, Values, ViewRecord, mesh_file,
 };
+use crate::scene::Colours;
 
 /// A quad and a triangle beside it, with a seam in its texture.
 fn flag() -> FileMesh {
@@ -61,12 +63,20 @@ fn run(cloths: &[(&str, FileMesh, bool)], times: &[f64], knows_cloths: bool) -> 
         velocity,
         motion: None,
         deforms: false,
+        flat: false,
     };
     record.bodies = Some(vec![body("stone", DVec3::ZERO), body("ball", DVec3::X)]);
     let mut frames = FramesRecord {
         interval_s: 0.5,
         step_s: 0.25,
         cloths: Vec::new(),
+        view: Some(ViewRecord {
+            eye: DVec3::new(1.0, -2.0, 3.0),
+            target: DVec3::new(1.0, 0.0, 0.5),
+            follows: name_follows(cloths),
+            size: [90, 60],
+            colours: Colours::Checker,
+        }),
     };
     let (mut x, mut triangles) = (Vec::new(), Vec::new());
     for (number, (name, file, joined)) in cloths.iter().enumerate() {
@@ -125,6 +135,73 @@ fn run(cloths: &[(&str, FileMesh, bool)], times: &[f64], knows_cloths: bool) -> 
             .unwrap();
     }
     root
+}
+
+/// Whether the camera of a run follows: where its first cloth has this name.
+fn name_follows(cloths: &[(&str, FileMesh, bool)]) -> bool {
+    cloths[0].0 == "followed"
+}
+
+/// The rows of each picture of an animation in which red is the strongest colour by far: their
+/// mean, and how many such pixels there are.
+fn red_rows(path: &Path) -> Vec<(f64, usize)> {
+    let mut reader = png::Decoder::new(BufReader::new(fs::File::open(path).unwrap()))
+        .read_info()
+        .unwrap();
+    let control = *reader.info().animation_control().unwrap();
+    let (width, height) = (reader.info().width as usize, reader.info().height as usize);
+    let mut seen = vec![0; 3 * width * height];
+    let mut found = Vec::new();
+    for _ in 0..control.num_frames {
+        let mut part = vec![0; 3 * width * height];
+        reader.next_frame(&mut part).unwrap();
+        let of = *reader.info().frame_control().unwrap();
+        assert_eq!((of.delay_num, of.delay_den), (500, 1000));
+        let (w, left) = (of.width as usize, of.x_offset as usize);
+        for y in 0..of.height as usize {
+            let to = 3 * (width * (y + of.y_offset as usize) + left);
+            seen[to..to + 3 * w].copy_from_slice(&part[3 * w * y..3 * w * (y + 1)]);
+        }
+        let rows = seen.chunks_exact(3 * width).zip(0_u32..);
+        let red: Vec<f64> = rows
+            .flat_map(|(row, y)| {
+                let red = |p: &&[u8]| p[0] > 40 && p[0] / 2 > p[2];
+                row.chunks_exact(3).filter(red).map(move |_| f64::from(y))
+            })
+            .collect();
+        let mean = red.iter().sum::<f64>() / red.len() as f64;
+        found.push((mean, red.len()));
+    }
+    found
+}
+
+#[test]
+fn an_animation_has_a_picture_of_every_frame_and_its_camera_may_follow() {
+    for name in ["flag", "followed"] {
+        let root = run(&[(name, flag(), false)], &[0.0, 0.5, 1.0], true);
+        let (out, exported) = out_of(&root, &ExportOptions::of(&[Format::Apng])).unwrap();
+        assert_eq!(exported.files, ["flags.png"]);
+        // Nothing is said about numbers of 32 bits.
+        assert_eq!(exported.notes, [""; 0]);
+        let rows = red_rows(&out.path().join("flags.png"));
+        assert_eq!(rows.len(), 3);
+        assert!(rows.iter().all(|(_, count)| *count > 20), "{rows:?}");
+        // At the start bodies lie in the plane of the cloth.
+        let risen = rows[1].0 - rows[2].0;
+        if name == "followed" {
+            assert!(risen.abs() < 0.1, "{rows:?}");
+        } else {
+            assert!(risen > 3.0, "{rows:?}");
+        }
+    }
+}
+
+#[test]
+fn an_animation_of_a_run_without_a_camera_is_refused() {
+    let root = run(&[("a", flag(), false)], &[0.0, 0.5], false);
+    let error = out_of(&root, &ExportOptions::of(&[Format::Apng])).unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains("which kept no camera"), "{message}");
 }
 
 fn out_of(run: &TempDir, options: &ExportOptions) -> Result<(TempDir, Exported), OutputError> {

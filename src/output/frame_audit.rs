@@ -605,6 +605,7 @@ mod tests {
             triangles: vec![[0, 1, 2]],
         };
         let body = |name: &str, formula, velocity| BodyRecord {
+            flat: false,
             name: name.to_owned(),
             formula,
             velocity,

@@ -63,12 +63,13 @@ pub use history::{HistoryMark, HistoryRow, HistoryWriter};
 pub(crate) use lock::this_host;
 pub(crate) use manifest::is_own;
 pub use matrix_market::write_system;
-pub use picture::{Camera, Drawing, Item, Picture, weave};
+pub use picture::{Animation, Camera, Checker, Drawing, Item, Picture, Playing, look, weave};
 pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
     BalanceRecord, BodyRecord, ClothRecord, FramesRecord, MachineRecord, PartitionRecord,
     ProgramRecord, RankRecord, ResultRecord, RunRecord, SceneRecord, StartRecord, TraceRecord,
+    ViewRecord,
 };
 pub use state_hash::{Hashed, StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};

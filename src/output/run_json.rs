@@ -17,7 +17,7 @@ use super::{FrameAudit, HistoryMark, OutputError, RunDirectory, StateHash};
 use crate::build_identity::BuildIdentity;
 use crate::collide::BodyMotion;
 use crate::collide::bodies::Analytic;
-use crate::scene::{Body, Motion, Surface};
+use crate::scene::{Body, Colours, Motion, Surface};
 use crate::step::Stops;
 
 /// Everything about a run.
@@ -202,6 +202,9 @@ pub struct BodyRecord {
     /// Whether it deforms besides.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deforms: bool,
+    /// Whether pictures show it with flat faces and the colour of floors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flat: bool,
 }
 
 impl BodyRecord {
@@ -218,6 +221,7 @@ impl BodyRecord {
             velocity: body.velocity,
             motion: body.motion.clone(),
             deforms: body.deformation.is_some(),
+            flat: body.shape.is_flat(),
         }
     }
 
@@ -243,6 +247,24 @@ pub struct FramesRecord {
     pub step_s: f64,
     /// The cloths, whose vertices follow each other in frames.
     pub cloths: Vec<ClothRecord>,
+    /// How they are drawn; earlier programs do not say.
+    #[serde(default)]
+    pub view: Option<ViewRecord>,
+}
+
+/// How pictures of a run look.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ViewRecord {
+    /// The position of the camera at the start, in m.
+    pub eye: DVec3,
+    /// The point at which it looks at the start, in m.
+    pub target: DVec3,
+    /// Whether it goes along with the mean of all cloth.
+    pub follows: bool,
+    /// The size of pictures in pixels.
+    pub size: [u32; 2],
+    /// The colours of cloth.
+    pub colours: Colours,
 }
 
 /// A cloth in frames.

@@ -5,13 +5,15 @@ use std::sync::PoisonError;
 
 use weft_io::Printable;
 
+use super::pictures::camera;
 use super::result::Ended;
 use super::summary::{complete, partition_record, record, start_record, summarise};
 use super::{RunError, RunOptions, RunSummary, Show, resume, uneven};
 use crate::export::{ExportOptions, Exported, Recorded, Target, export};
 use crate::mesh::joins_equal;
 use crate::output::{
-    Checkpoint, ClothRecord, Event, FramesRecord, OutputError, RunDirectory, RunRecord, mesh_file,
+    Checkpoint, ClothRecord, Event, FramesRecord, OutputError, RunDirectory, RunRecord, ViewRecord,
+    mesh_file,
 };
 use crate::scene::{ClothSource, Format};
 use crate::step::World;
@@ -106,6 +108,20 @@ fn frames_record(world: &World) -> FramesRecord {
         interval_s: scene.output.interval,
         step_s: scene.time.step,
         cloths: cloths.collect(),
+        view: Some(view_record(world)),
+    }
+}
+
+/// How pictures of a world look.
+fn view_record(world: &World) -> ViewRecord {
+    let output = &world.scene().output;
+    let [eye, target] = camera(world).ends();
+    ViewRecord {
+        eye,
+        target,
+        follows: output.camera_follows,
+        size: output.picture_size,
+        colours: output.colours,
     }
 }
 

@@ -5,26 +5,49 @@
 use glam::DVec3;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 
-use crate::output::{Camera, Drawing, Item, Picture, weave};
-use crate::scene::Shape;
+use crate::output::{Camera, Checker, Drawing, Item, Picture, look, weave};
+use crate::scene::{Colours, Shape};
 use crate::step::{Simulation, World};
-
-/// Linear colours of front and back of cloth, of bodies, and of flat ones.
-const CLOTH: [[f32; 3]; 2] = [[0.50, 0.05, 0.05], [0.60, 0.28, 0.12]];
-const BODY: [f32; 3] = [0.22, 0.36, 0.50];
-const FLAT: [f32; 3] = [0.66, 0.66, 0.63];
 
 /// The data with which a rank draws.
 pub(super) struct Pictures<'w> {
     world: &'w World,
     camera: Camera,
+    /// The triangles of each cloth, if cloths have colours of their own, or else of all.
+    cloths: Vec<Vec<[u32; 3]>>,
+    checkers: Vec<Checker<'w>>,
+    /// The mean of all cloth where it starts, in m.
+    middle: DVec3,
 }
 
 impl<'w> Pictures<'w> {
     pub(super) fn new(world: &'w World) -> Self {
+        let model = world.model();
+        let colours = world.scene().output.colours;
+        let cloths = if colours == Colours::Plain {
+            vec![model.triangles().to_vec()]
+        } else {
+            let mut cloths = vec![Vec::new(); world.scene().cloths.len()];
+            for triangle in model.triangles() {
+                cloths[model.cloth_of_vertex()[triangle[0] as usize] as usize].push(*triangle);
+            }
+            cloths
+        };
+        let checker = |triangles: &Vec<[u32; 3]>| {
+            let vertices = triangles.iter().flatten().map(|&v| v as usize);
+            look::checker(model.rest(), vertices)
+        };
+        let checkers = if colours == Colours::Checker {
+            cloths.iter().map(checker).collect()
+        } else {
+            Vec::new()
+        };
         Self {
             world,
             camera: camera(world),
+            cloths,
+            checkers,
+            middle: look::middle(model.rest()),
         }
     }
 
@@ -36,29 +59,45 @@ impl<'w> Pictures<'w> {
     ) -> Result<Option<Picture>, CommError> {
         let scene = self.world.scene();
         let size = scene.output.picture_size;
-        let mut items = vec![Item {
-            positions: simulation.positions(),
-            triangles: self.world.model().triangles(),
-            front: CLOTH[0],
-            back: CLOTH[1],
-            smooth: true,
-        }];
+        let cloth = |(number, triangles)| {
+            let [front, back] = look::of_cloth(number);
+            Item {
+                positions: simulation.positions(),
+                triangles,
+                front,
+                back,
+                smooth: true,
+                checker: self.checkers.get(number).copied(),
+            }
+        };
+        let mut items: Vec<Item<'_>> = (self.cloths.iter())
+            .map(Vec::as_slice)
+            .enumerate()
+            .map(cloth)
+            .collect();
         let moved = self.world.moved_bodies(simulation.time());
         let meshes = scene.bodies.iter().zip(self.world.body_meshes());
         items.extend(meshes.enumerate().map(|(index, (body, still))| {
             let moved = moved.iter().find(|(i, _)| *i == index);
             let mesh = moved.map_or(still, |(_, mesh)| mesh);
-            let flat = matches!(body.shape, Shape::Plane { .. } | Shape::Box { .. });
-            let color = if flat { FLAT } else { BODY };
+            let flat = body.shape.is_flat();
+            let color = look::of_body(flat);
             Item {
                 positions: &mesh.positions,
                 triangles: &mesh.triangles,
                 front: color,
                 back: color,
                 smooth: !flat,
+                checker: None,
             }
         }));
-        let drawing = Drawing::new(&items, &self.camera, size);
+        let camera = if scene.output.camera_follows {
+            let way = look::middle(simulation.positions()) - self.middle;
+            self.camera.moved_by(way)
+        } else {
+            self.camera
+        };
+        let drawing = Drawing::new(&items, &camera, size);
         let (rank, ranks) = (comm.rank().index(), comm.size());
         let team = simulation.team();
         let mut drawn = vec![Vec::new(); team.threads()];
@@ -78,8 +117,8 @@ impl<'w> Pictures<'w> {
     }
 }
 
-/// The camera of pictures: as the scene says, or so that cloth and bodies are seen.
-fn camera(world: &World) -> Camera {
+/// The camera of pictures at the start: as the scene says, or so that cloth and bodies are seen.
+pub(super) fn camera(world: &World) -> Camera {
     let scene = world.scene();
     let (mut low, mut high) = (DVec3::INFINITY, DVec3::NEG_INFINITY);
     let mut include = |p: DVec3| {

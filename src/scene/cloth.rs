@@ -411,7 +411,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         ..ClothKeys::default()
     };
     let said = read_keys(table, KEYS, said);
-    if table.has("self_collision") && !surroundings.self_collision {
+    if !said.self_collision && !surroundings.self_collision {
         let why =
             "contact.self_collision is off, so that no cloth collides with cloth: leave it out";
         table.note_idle("self_collision", why);

@@ -7,9 +7,9 @@ use glam::DVec3;
 use weft_runtime::Policy;
 
 use super::{
-    AirInTime, Balance, BendingModel, ContactPairs, ContactParameters, Crossings, Culling, Format,
-    InTime, Integrator, Material, MembraneModel, Output, Partition, Pipeline, Preconditioner,
-    Response, Sides, Solver, Squeezed, Start, Substeps, Time,
+    AirInTime, Balance, BendingModel, Colours, ContactPairs, ContactParameters, Crossings, Culling,
+    Format, InTime, Integrator, Material, MembraneModel, Output, Partition, Pipeline,
+    Preconditioner, Response, Sides, Solver, Squeezed, Start, Substeps, Time,
 };
 
 /// Acceleration of gravity in m/s², z up.
@@ -156,6 +156,8 @@ impl Default for Output {
             picture_size: [960, 640],
             camera: None,
             look_at: None,
+            camera_follows: false,
+            colours: Colours::Plain,
         }
     }
 }

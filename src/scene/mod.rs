@@ -48,6 +48,7 @@ mod material;
 mod motion;
 mod nearest;
 mod objects;
+mod output;
 mod pin;
 mod quantity;
 mod reader;
@@ -68,6 +69,7 @@ pub use error::{Location, Problem, SceneError};
 pub use fabrics::Fabric;
 pub use in_time::InTime;
 pub use motion::{Interpolation, Keyframe, Motion, Turn};
+pub use output::{Colours, Format, Output};
 use quantity::Number;
 pub use quantity::parse_time;
 
@@ -741,6 +743,14 @@ pub enum Shape {
     },
 }
 
+impl Shape {
+    /// Whether its faces are flat, as those of planes and boxes are.
+    #[must_use]
+    pub fn is_flat(&self) -> bool {
+        matches!(self, Self::Plane { .. } | Self::Box { .. })
+    }
+}
+
 /// How a body's shape is represented in collision tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Surface {
@@ -1130,74 +1140,4 @@ pub struct Balance {
     pub seed: u64,
     /// The rules by which ranks give work to each other.
     pub policy: Policy,
-}
-
-/// A format that frames are exported to, by the name that scenes give it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Format {
-    /// VTK XML PolyData, which all frames are.
-    Vtp,
-    /// USD as text, with all frames in one file.
-    Usd,
-    /// A point cache for the mesh of each cloth.
-    Pc2,
-    /// Another kind of point cache, with the time of each frame.
-    Mdd,
-    /// A Wavefront OBJ for each cloth and frame.
-    Obj,
-    /// A PLY for each cloth and frame.
-    Ply,
-    /// A glTF Binary of the last frame.
-    Glb,
-}
-
-impl Format {
-    /// All values of the type.
-    pub const ALL: [Self; 7] = [
-        Self::Vtp,
-        Self::Usd,
-        Self::Pc2,
-        Self::Mdd,
-        Self::Obj,
-        Self::Ply,
-        Self::Glb,
-    ];
-
-    /// The name in scenes.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Vtp => "vtp",
-            Self::Usd => "usd",
-            Self::Pc2 => "pc2",
-            Self::Mdd => "mdd",
-            Self::Obj => "obj",
-            Self::Ply => "ply",
-            Self::Glb => "glb",
-        }
-    }
-}
-
-/// The files that are written.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Output {
-    /// Time between frames in s; a frame is written at the first step at or after each multiple.
-    pub interval: f64,
-    /// Whether `.vtp` frames are written.
-    pub frames: bool,
-    /// The formats that frames are exported to when the run ends.
-    pub formats: Vec<Format>,
-    /// Whether checkpoints are written.
-    pub checkpoints: bool,
-    /// Wall time between checkpoints in s; zero for one after every step. There is one at the end
-    /// too.
-    pub checkpoint_interval: f64,
-    /// Whether pictures are written.
-    pub pictures: bool,
-    /// Size of pictures in pixels.
-    pub picture_size: [u32; 2],
-    /// The position of the camera, in m; chosen from the scene if absent.
-    pub camera: Option<DVec3>,
-    /// The point at which the camera looks, in m; chosen from the scene if absent.
-    pub look_at: Option<DVec3>,
 }

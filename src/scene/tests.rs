@@ -722,7 +722,7 @@ fn bad_scenes_are_refused_with_these_words() {
             "{ok}:2: cloth.grid.vertices: cells of 2.020 mm along y are not larger than \
              contact.thickness, 4.000 mm, so that neighbours would push each other; take fewer \
              vertices, a smaller contact.thickness, contact.pairs = \"closest\", or \
-             contact.self_collision = false"
+             self_collision = false for this cloth"
         ),
     );
     refused(
@@ -733,7 +733,7 @@ fn bad_scenes_are_refused_with_these_words() {
         &format!(
             "{ok}:2: cloth.grid.vertices: cells of 10.101 mm are not larger than cloth.thickness, \
              12.000 mm, so that neighbours would push each other; take fewer vertices, a smaller \
-             cloth.thickness, contact.pairs = \"closest\", or contact.self_collision = false"
+             cloth.thickness, contact.pairs = \"closest\", or self_collision = false for this cloth"
         ),
     );
     // Thickness and friction of one cloth or body.

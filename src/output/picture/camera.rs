@@ -40,6 +40,16 @@ impl Camera {
         Self { eye, target }
     }
 
+    /// A camera that has gone along by a way in m.
+    #[must_use]
+    pub fn moved_by(self, way: DVec3) -> Self {
+        let way = way.as_vec3();
+        Self {
+            eye: self.eye + way,
+            target: self.target + way,
+        }
+    }
+
     /// A three-quarter view, from above, of everything in a box from `low` to `high`, in m.
     #[must_use]
     pub(crate) fn framing(low: DVec3, high: DVec3) -> Self {
@@ -53,6 +63,12 @@ impl Camera {
     #[must_use]
     pub fn focal(&self) -> f64 {
         f64::from(1.0 / HALF_FIELD)
+    }
+
+    /// The positions in m of the camera and of what it looks at.
+    #[must_use]
+    pub fn ends(&self) -> [DVec3; 2] {
+        [self.eye, self.target].map(|p| p.as_dvec3())
     }
 
     pub(super) fn eye(&self) -> Vec3 {

@@ -4,7 +4,9 @@
 //! make folds readable: smooth normals, a warm key light that casts shadows, a sky above and a
 //! ground below. Equal input gives equal bytes.
 
+mod animation;
 mod camera;
+pub mod look;
 mod raster;
 
 use std::io::{self, Write};
@@ -12,6 +14,7 @@ use std::path::Path;
 
 use glam::{DVec3, Vec3};
 
+pub use animation::{Animation, Playing};
 pub use camera::Camera;
 
 use self::raster::{Raster, Vertex};
@@ -41,7 +44,32 @@ pub struct Item<'a> {
     pub back: [f32; 3],
     /// Whether neighbouring triangles share normals.
     pub smooth: bool,
+    /// The checker on it, if any.
+    pub checker: Option<Checker<'a>>,
 }
+
+/// A checker of cubes in the space of the rest shape, of which every other one is dark. It goes
+/// along with the cloth, so that cells show how far it is stretched and sheared.
+#[derive(Clone, Copy, Debug)]
+pub struct Checker<'a> {
+    /// The places of vertices at rest, in m.
+    pub rest: &'a [DVec3],
+    /// The middle of a cell, in m.
+    pub origin: DVec3,
+    /// The length of a cell, in m.
+    pub cell: f64,
+}
+
+impl Checker<'_> {
+    /// The place of a vertex in cells.
+    fn place(&self, vertex: u32) -> Vec3 {
+        let at = (self.rest[vertex as usize] - self.origin) / self.cell;
+        (at + 0.5).as_vec3()
+    }
+}
+
+/// The share of its colour that a dark cell has.
+const DARK: f32 = 0.35;
 
 /// A finished picture: 8-bit red, green, blue, rows from the top.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -226,6 +254,7 @@ fn faces(index: usize, item: &Item<'_>) -> Vec<Face> {
         let corner = |v: u32| Vertex {
             position: item.positions[v as usize].as_vec3(),
             normal: smooth.get(v as usize).copied().unwrap_or(normal),
+            cell: item.checker.map_or(Vec3::ZERO, |checker| checker.place(v)),
         };
         Face {
             item: index,
@@ -262,6 +291,9 @@ impl Light {
         let normal = if facing { hit.normal } else { -hit.normal }.normalize_or_zero();
         let front = face.normal.dot(camera.eye() - face.corners[0].position) >= 0.0;
         let color = Vec3::from(if front { item.front } else { item.back });
+        let cell = hit.cell.floor().element_sum();
+        let dark = item.checker.is_some() && cell.rem_euclid(2.0) >= 1.0;
+        let color = if dark { color * DARK } else { color };
         let slope = normal.dot(self.toward);
         let lit = if slope > 0.0 {
             self.visible(hit.position + normal * self.bias(slope))
@@ -326,6 +358,7 @@ mod tests {
             front: [0.8, 0.1, 0.1],
             back: [0.1, 0.1, 0.8],
             smooth: true,
+            checker: None,
         }
     }
 

@@ -14,6 +14,8 @@ use super::camera::Projection;
 pub(super) struct Vertex {
     pub(super) position: Vec3,
     pub(super) normal: Vec3,
+    /// Its place on a checker, in cells.
+    pub(super) cell: Vec3,
 }
 
 /// The nearest surface at a sample.
@@ -47,7 +49,7 @@ impl Hit {
         self.triangle as usize
     }
 
-    /// Position and normal, from the triangle's corners.
+    /// Position, normal and place on a checker, from the triangle's corners.
     pub(super) fn mix(&self, corners: &[Vertex; 3]) -> Vertex {
         let [v, w] = self.weights;
         let mix = |f: fn(&Vertex) -> Vec3| {
@@ -56,6 +58,7 @@ impl Hit {
         Vertex {
             position: mix(|c| c.position),
             normal: mix(|c| c.normal),
+            cell: mix(|c| c.cell),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The keys of `[output]`.
 
-use crate::scene::form::{Amount, Counts, Flag, SomeOf, Vector, words};
+use crate::scene::form::{Amount, Counts, Flag, OneOf, SomeOf, Vector, words};
 use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
-use crate::scene::{Format, Output};
+use crate::scene::{Colours, Format, Output, Scene};
 
-words!(Format);
+words!(Format, Colours);
 
 type Of<F> = Value<Output, F>;
 
@@ -115,6 +115,30 @@ impl Section for Output {
         )
         .unset("from the scene")
         .changes(Changes::Output),
+        Key::new(
+            "camera_follows",
+            &Of {
+                form: Flag,
+                get: |output| Some(output.camera_follows),
+                set: |output, follows| output.camera_follows = follows,
+            },
+            "Whether the camera of pictures and animations goes along with the mean of all cloth.",
+        )
+        .changes(Changes::Output)
+        .idle(without_pictures),
+        Key::new(
+            "colours",
+            &Of {
+                form: OneOf::<Colours>::NEW,
+                get: |output| Some(output.colours),
+                set: |output, colours| output.colours = colours,
+            },
+            "The colours of cloth in pictures and animations. `\"plain\"`: all cloth has one. `\"cloths\"`: \
+             each cloth has its own. `\"checker\"`: each has its own and a checker, whose cells are cubes in \
+             its rest shape, so that they show how it is stretched.",
+        )
+        .changes(Changes::Output)
+        .idle(without_pictures),
     ];
 
     fn check(&self, table: &Table<'_>) {
@@ -125,4 +149,11 @@ impl Section for Output {
             );
         }
     }
+}
+
+/// The reason why keys of pictures do nothing, if so.
+fn without_pictures(scene: &Scene) -> Option<&'static str> {
+    let animated = scene.output.frames && scene.output.formats.contains(&Format::Apng);
+    (!scene.output.pictures && !animated)
+        .then_some("it acts only with output.pictures, or with \"apng\" among output.formats")
 }
