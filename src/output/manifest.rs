@@ -229,7 +229,7 @@ pub(crate) fn is_own(name: &str) -> bool {
         Some("pictures") => file.ends_with(".png"),
         Some("meshes") => file.ends_with(".obj"),
         Some("exports") => {
-            let endings = [".usda", ".pc2", ".mdd", ".obj", ".ply", ".glb"];
+            let endings = [".usda", ".pc2", ".mdd", ".obj", ".ply", ".glb", ".png"];
             endings.iter().any(|ending| file.ends_with(ending))
         }
         Some("trace") => file.starts_with("rank-") && file.ends_with(".bin"),

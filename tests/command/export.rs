@@ -10,10 +10,16 @@ const RUN: &str = "run small.toml --quiet --steps 20 --set output.pictures=false
 fn formats_do_not_change_a_run_and_the_command_writes_the_same_later() {
     let place = Place::new();
     let plain = hash_of(&place.weft(&format!("{RUN} --ranks 1 --out plain")));
-    let formats = r#"--set output.formats=["usd","pc2","glb"]"#;
+    let formats = r#"--set output.formats=["usd","pc2","glb","apng"]"#;
     let hash = hash_of(&place.weft(&format!("{RUN} --ranks 2 {formats} --out out")));
     assert_eq!(hash, plain);
-    let files = ["napkin.obj", "napkin.pc2", "small.glb", "small.usda"];
+    let files = [
+        "napkin.obj",
+        "napkin.pc2",
+        "small.glb",
+        "small.png",
+        "small.usda",
+    ];
     assert_eq!(place.names("out/exports"), files.map(str::to_owned).into());
     assert_eq!(
         place.names("out/meshes"),
@@ -23,7 +29,7 @@ fn formats_do_not_change_a_run_and_the_command_writes_the_same_later() {
     assert_eq!(frames["cloths"][0]["name"], "napkin");
     assert_eq!(frames["cloths"][0]["vertices"], 144);
 
-    let output = place.weft("export out --format usd,pc2,glb --out film/a");
+    let output = place.weft("export out --format usd,pc2,glb,apng --out film/a");
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(
