@@ -1,4 +1,4 @@
-//! What a run writes: frames and their formats, checkpoints, pictures and animations.
+//! The outputs of a run: frames and their formats, checkpoints, pictures and animations.
 
 use glam::DVec3;
 use serde::{Deserialize, Serialize};

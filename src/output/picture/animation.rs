@@ -1,7 +1,7 @@
 //! Animations: pictures one after the other in one file, as APNG (PNG, third edition, section
 //! 11.3.6). Browsers and pages play it, and programs that know PNG only show its first picture.
 //!
-//! Of every picture but the first the file holds the rectangle in which it differs from the one
+//! For every picture but the first the file holds the rectangle in which it differs from the one
 //! before.
 
 use std::io::{self, Write};
