@@ -30,12 +30,19 @@ impl Passing {
         }
     }
 
+    /// Whether all cloth collides with itself.
+    #[inline]
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.of.is_empty()
+    }
+
     /// Whether features at two vertices pass through each other. Vertices that it does not know,
     /// such as those of bodies, collide.
     #[inline]
     #[must_use]
     pub fn lets(&self, v: u32, w: u32) -> bool {
-        !self.of.is_empty() && self.cloth(v).is_some() && self.cloth(v) == self.cloth(w)
+        !self.is_none() && self.cloth(v).is_some() && self.cloth(v) == self.cloth(w)
     }
 
     /// The cloth that all of these vertices belong to, if it passes through itself.

@@ -131,6 +131,20 @@ impl Findings {
     }
 }
 
+/// Whether a pair of features of cloth, by their numbers, is of cloth that passes through itself.
+#[inline]
+fn lets(snap: &Snapshot<'_>, kind: PairKind, [a, b]: [u32; 2]) -> bool {
+    let surface = snap.cloth.surface();
+    if surface.passing().is_none() {
+        return false;
+    }
+    let ends = match kind {
+        PairKind::VertexFace => [a, surface.triangles()[b as usize][0]],
+        _ => [a, b].map(|edge| surface.edges()[edge as usize][0]),
+    };
+    surface.passing().lets(ends[0], ends[1])
+}
+
 impl Sink for Findings {
     #[inline]
     fn cloth(
@@ -147,7 +161,11 @@ impl Sink for Findings {
         } = self;
         match candidates {
             Some(candidates) => {
-                let mut note = |kind, a, b| candidates.push(Candidate::of_cloth(kind, a, b));
+                let mut note = |kind, a, b| {
+                    if !lets(snap, kind, [a, b]) {
+                        candidates.push(Candidate::of_cloth(kind, a, b));
+                    }
+                };
                 filter.contacts(snap, leaves, pairs, &mut note, contacts);
             }
             None => filter.contacts(snap, leaves, pairs, &mut |_, _, _| {}, contacts),
@@ -159,6 +177,9 @@ impl Sink for Findings {
     fn rest_adjacent(&mut self, snap: &Snapshot<'_>, pair: &RestAdjacentPair) {
         let before = self.contacts.len();
         features::rest_adjacent_features(snap, pair, |kind, a, b| {
+            if lets(snap, kind, [a, b]) {
+                return;
+            }
             if let Some(candidates) = &mut self.candidates {
                 candidates.push(Candidate::of_cloth(kind, a, b));
             }
