@@ -54,6 +54,7 @@ mod disjoint_sets;
 pub mod export;
 pub mod mesh;
 pub mod output;
+mod parallel;
 pub mod physics;
 pub mod run;
 pub mod scene;

@@ -55,7 +55,7 @@ pub(crate) fn run_scene(
         .and_then(|()| check_options(arguments))
         .and_then(|()| prepare(arguments))
         .and_then(|scene| {
-            World::build(&scene).map_err(|error| Failure {
+            World::build_on(&scene, arguments.threads.into()).map_err(|error| Failure {
                 code: 3,
                 message: error.to_string(),
             })

@@ -5,24 +5,51 @@ pub(super) fn ordered(a: u32, b: u32) -> [u32; 2] {
     if a < b { [a, b] } else { [b, a] }
 }
 
+/// Items sorted, each of which begins with a pair of vertices: into one row for each first vertex,
+/// and each row on its own, for rows are short. `items` gives them twice, and `blank` stands in
+/// until they are there.
+pub(super) fn sorted<T: Copy + Ord, I: Iterator<Item = T>>(
+    items: impl Fn() -> I,
+    first: impl Fn(&T) -> u32,
+    blank: T,
+) -> Vec<T> {
+    let (vertices, count) = items().fold((0, 0), |(vertices, count), item| {
+        (first(&item).max(vertices), count + 1_usize)
+    });
+    let mut starts = vec![0_usize; vertices as usize + 2];
+    items().for_each(|item| starts[first(&item) as usize + 1] += 1);
+    for v in 1..starts.len() {
+        starts[v] += starts[v - 1];
+    }
+    let mut next = starts.clone();
+    let mut sorted = vec![blank; count];
+    for item in items() {
+        let at = &mut next[first(&item) as usize];
+        sorted[*at] = item;
+        *at += 1;
+    }
+    drop(next);
+    for row in starts.windows(2) {
+        sorted[row[0]..row[1]].sort_unstable();
+    }
+    sorted
+}
+
 /// An edge of a triangle: its ends, the corner opposite, and the triangle's index.
-pub(super) type Side = ([u32; 2], u32, usize);
+pub(super) type Side = ([u32; 2], u32, u32);
 
 /// Edges of triangles, the same beside each other.
 pub(super) fn sides(triangles: &[[u32; 3]]) -> Vec<Side> {
-    let mut sides: Vec<Side> = triangles
-        .iter()
-        .enumerate()
-        .flat_map(|(t, &[a, b, c])| {
+    let all = || {
+        (0..).zip(triangles).flat_map(|(t, &[a, b, c])| {
             [
                 (ordered(a, b), c, t),
                 (ordered(b, c), a, t),
                 (ordered(c, a), b, t),
             ]
         })
-        .collect();
-    sides.sort_unstable();
-    sides
+    };
+    sorted(all, |side: &Side| side.0[0], ([0; 2], 0, 0))
 }
 
 /// Edges between two triangles, of all [`sides`]: their ends, the corners opposite, and the
@@ -34,7 +61,7 @@ pub(super) fn interior_edges(sides: &[Side]) -> Vec<([u32; 4], [usize; 2])> {
         .map(|pair| {
             let ([a, b], c, s) = pair[0];
             let (_, d, t) = pair[1];
-            ([a, b, c, d], [s, t])
+            ([a, b, c, d], [s as usize, t as usize])
         })
         .collect()
 }
@@ -43,4 +70,25 @@ pub(super) fn interior_edges(sides: &[Side]) -> Vec<([u32; 4], [usize; 2])> {
 pub(super) fn pairs<const N: usize>(of: [u32; N]) -> impl Iterator<Item = [u32; 2]> {
     let pairs = (1..N).flat_map(move |i| (0..i).map(move |j| ordered(of[i], of[j])));
     pairs.filter(|[a, b]| a != b)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn rows_come_out_as_sorting_all_at_once_puts_them(
+            triangles in prop::collection::vec([0u32..9, 0u32..9, 0u32..9], 0..40)
+        ) {
+            let mut expected: Vec<Side> = Vec::new();
+            for (t, &[a, b, c]) in (0..).zip(&triangles) {
+                expected.extend([(ordered(a, b), c, t), (ordered(b, c), a, t), (ordered(c, a), b, t)]);
+            }
+            expected.sort_unstable();
+            prop_assert_eq!(sides(&triangles), expected);
+        }
+    }
 }

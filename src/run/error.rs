@@ -81,6 +81,7 @@ impl RunError {
             | Self::RecordRanks
             | Self::NotHere => 2,
             Self::Differ(differences) if differences.of_options() => 2,
+            Self::World(WorldError::Threads(_)) => 4,
             Self::Differ(_)
             | Self::World(_)
             | Self::OtherScene { .. }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use rayon::ThreadPoolBuildError;
 use thiserror::Error;
 use weft_io::Show as _;
 use weft_partition::PartitionError;
@@ -22,6 +23,9 @@ pub enum WorldError {
     /// The mesh cannot be cut.
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    /// The system does not give the threads for the set-up.
+    #[error("the threads of the set-up: {0}; ask for fewer with --threads or --ranks")]
+    Threads(#[from] ThreadPoolBuildError),
     /// The samples of a body that deforms can no longer be read.
     #[error("body `{body}`: {source}")]
     Sample {

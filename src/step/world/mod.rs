@@ -21,7 +21,7 @@ mod warnings;
 
 use glam::DVec3;
 use sha2::{Digest as _, Sha256};
-use weft_partition::{Aggregates, Graph, PatchOptions, PatchTree};
+use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
 use weft_runtime::wire::hex;
 
 use self::deforming::moved;
@@ -42,6 +42,7 @@ use crate::mesh::{
     FileAxes, TriMesh, build_body_of_file, build_cloth, build_cloth_of_file, check_body,
     disagreement, warp,
 };
+use crate::parallel;
 use crate::physics::ClothModel;
 use crate::scene::defaults::GRAVITY;
 use crate::scene::{
@@ -98,11 +99,24 @@ pub struct World {
 }
 
 impl World {
-    /// Builds meshes, model, patches and trees.
+    /// Builds meshes, model, patches and trees, on the thread that calls.
     ///
     /// # Errors
     /// What is wrong with a mesh, a pin or the partition, by name.
     pub fn build(scene: &Scene) -> Result<Self, WorldError> {
+        Self::build_on(scene, 1)
+    }
+
+    /// Builds the world that [`build`](Self::build) builds, on this many threads; no more than
+    /// there are cores.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), or the system does not give the threads.
+    pub fn build_on(scene: &Scene, threads: usize) -> Result<Self, WorldError> {
+        parallel::on_threads(threads, || Self::set_up(scene))?
+    }
+
+    fn set_up(scene: &Scene) -> Result<Self, WorldError> {
         let mut axes = Vec::new();
         let mut note_axes = |what: &str, name: &str, placement: &Placement, said: FileAxes| {
             let told = disagreement(placement, said);
@@ -188,55 +202,67 @@ impl World {
             }
             pins_before += cloth.pins.len();
         }
-        if scene.contact.self_collision && !scene.keeps_crossings() {
-            check_crossings(scene, &model)?;
-        }
-        let n = model.masses().len();
-        let edges = |pairs: &[[u32; 2]]| {
-            Graph::from_edges(n, pairs.iter().map(|&[a, b]| (a, b)).collect::<Vec<_>>())
-        };
-        // METIS is given the graph of the matrix: bending couples a second ring.
-        let (near, far) = model.couplings();
-        let graph = edges(&[&near[..], &far].concat())?.with_weights(work(n, &near, &far))?;
-        let tree = PatchTree::build(&graph, &patch_options(scene))?;
-
-        let graph = graph.renumbered(&tree)?;
-        let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
-        let aggregates = multilevel
-            .then(|| Aggregates::build(&graph, &tree, &aggregate_options(scene.solver.tolerance)))
-            .transpose()?;
-        let model = model.renumbered(tree.old_to_new());
-        let (near, far) = model.couplings();
+        let checks = scene.contact.self_collision && !scene.keeps_crossings();
+        // METIS works on one thread; meanwhile others look for crossings.
+        let (checked, cut) = parallel::join(
+            || {
+                if checks {
+                    check_crossings(scene, &model)
+                } else {
+                    Ok(())
+                }
+            },
+            || cut(scene, &model),
+        );
+        checked?;
+        let (graph, tree) = cut?;
+        let n = tree.vertex_count();
+        let (graph, model) = parallel::join(
+            || graph.renumbered(&tree),
+            || model.renumbered(tree.old_to_new()),
+        );
+        let graph = graph?;
         let old = |v: usize| tree.new_to_old()[v] as usize;
         let mut is_pinned = vec![false; n];
         for pinned in &mut pinned {
             pinned.vertex = tree.old_to_new()[pinned.vertex as usize];
             is_pinned[pinned.vertex as usize] = true;
         }
-        let patch_triangles =
-            PatchTriangles::new(model.triangles(), tree.patch_count(), |vertex| {
-                tree.patch_of(vertex)
-            });
-        let surface = ClothSurface::new(
-            model.triangles(),
-            model.rest(),
-            tree.patch_count(),
-            |vertex| tree.patch_of(vertex),
-        );
         let of_bodies: Vec<f64> = (scene.bodies.iter())
             .map(|body| scene.thickness(body.thickness))
             .collect();
         let of_vertices: Vec<f64> = (model.cloth_of_vertex().iter())
             .map(|&cloth| scene.thickness(scene.cloths[cloth as usize].thickness))
             .collect();
-        let patch_vertices = surface.patch_vertices();
-        let distances = Distances::new(&of_vertices, patch_vertices, &of_bodies, margin(scene));
-        let surface = match scene.contact.culling {
-            Culling::Smooth if scene.contact.self_collision => {
-                surface.with_culling(distances.cloth_reach())
+        let patch_of = |vertex| tree.patch_of(vertex);
+        let of_collisions = || {
+            let (triangles, patches) = (model.triangles(), tree.patch_count());
+            let surface = ClothSurface::new(triangles, model.rest(), patches, patch_of);
+            let own = surface.patch_vertices();
+            let distances = Distances::new(&of_vertices, own, &of_bodies, margin(scene));
+            match scene.contact.culling {
+                Culling::Smooth if scene.contact.self_collision => {
+                    (surface.with_culling(distances.cloth_reach()), distances)
+                }
+                _ => (surface, distances),
             }
-            _ => surface,
         };
+        let of_solves = || -> Result<_, WorldError> {
+            let (near, far) = model.couplings();
+            Ok((graph_of(n, &near)?, graph_of(n, &far)?))
+        };
+        let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
+        let options = aggregate_options(scene.solver.tolerance);
+        // Here METIS works on one thread again.
+        let (aggregates, (couplings, (surface, distances))) = parallel::join(
+            || {
+                let build = || Aggregates::build(&graph, &tree, &options);
+                multilevel.then(build).transpose()
+            },
+            || parallel::join(of_solves, of_collisions),
+        );
+        let (aggregates, (near, far)) = (aggregates?, couplings?);
+        let patch_triangles = PatchTriangles::new(model.triangles(), tree.patch_count(), patch_of);
         let meshes = scene.bodies.iter().zip(&body_meshes).zip(&of_bodies);
         let bodies = meshes.map(|((body, mesh), thickness)| {
             let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
@@ -284,8 +310,8 @@ impl World {
             velocities: (0..n).map(|v| velocities[old(v)]).collect(),
             graph,
             aggregates,
-            near: edges(&near)?,
-            far: edges(&far)?,
+            near,
+            far,
             scene: scene.clone(),
             body_meshes,
             solids,
@@ -551,6 +577,24 @@ impl World {
             .map(|&new| values[new as usize])
             .collect()
     }
+}
+
+/// The graph of pairs of `n` vertices.
+fn graph_of(n: usize, pairs: &[[u32; 2]]) -> Result<Graph, PartitionError> {
+    Graph::from_edges(n, pairs.iter().map(|&[a, b]| (a, b)))
+}
+
+/// Cuts the graph of the matrix, for bending couples a second ring, and tells the graph too.
+fn cut(scene: &Scene, model: &ClothModel) -> Result<(Graph, PatchTree), WorldError> {
+    let n = model.masses().len();
+    let (near, far) = model.couplings();
+    let work = work(n, &near, &far);
+    let mut pairs = near;
+    pairs.extend(far);
+    let graph = graph_of(n, &pairs)?.with_weights(work)?;
+    drop(pairs);
+    let tree = PatchTree::build(&graph, &patch_options(scene))?;
+    Ok((graph, tree))
 }
 
 /// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors,
