@@ -56,7 +56,7 @@ pub(crate) fn run_scene(
         .and_then(|()| prepare(arguments))
         .and_then(|scene| {
             World::build_on(&scene, arguments.threads.into()).map_err(|error| Failure {
-                code: 3,
+                code: error.exit_code(),
                 message: error.to_string(),
             })
         });

@@ -329,6 +329,7 @@ impl<'w> Writer<'w> {
         self.progress.finish();
         let x = self.world.original_order(simulation.positions());
         let v = self.world.original_order(simulation.velocities());
+        let skin = Skin::new(&x, &self.triangles);
         let contacts = state.map_or(&[][..], |state| &state.contacts);
         let friction: Vec<DVec3> = contacts.iter().map(|contact| contact.friction).collect();
         Last {
@@ -343,8 +344,8 @@ impl<'w> Writer<'w> {
                 adapted: simulation.adapted(),
             }),
             steps: simulation.step(),
-            crossings: Skin::new(&x, &self.triangles).crossings().len(),
-            pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),
+            crossings: skin.crossings().len(),
+            pierced: (self.world).crossings_of(&skin, simulation.time()),
             audit: self.audit,
             frames: self.frames,
             deepest: self.deepest,

@@ -400,6 +400,8 @@ pub(in crate::collide) struct Charts {
     /// The place of each triangle, and its corners in the chart in m.
     places: Vec<Place>,
     corners: Vec<[DVec2; 3]>,
+    /// The rectangles around these.
+    boxes: Vec<Box2>,
     /// The triangles that touch each cell of each chart.
     in_cells: Vec<InCells>,
 }
@@ -420,6 +422,7 @@ impl Charts {
                 charts.add(surface, &members);
             }
         }
+        charts.boxes = parallel::map(n, |t| Box2::around(&charts.corners[t]));
         charts
     }
 
@@ -688,6 +691,11 @@ impl Charts {
         self.corners[triangle as usize]
     }
 
+    /// The rectangle around a triangle in its chart.
+    pub(in crate::collide) fn rectangle(&self, triangle: u32) -> &Box2 {
+        &self.boxes[triangle as usize]
+    }
+
     /// The place of a triangle.
     pub(in crate::collide) fn place(&self, triangle: u32) -> Place {
         self.places[triangle as usize]
@@ -732,10 +740,10 @@ impl Charts {
         };
         let by = (distance / chart.width).ceil().min(f64::from(u16::MAX)) as u16;
         let in_cells = &self.in_cells[place.chart as usize];
-        let own = Box2::around(&self.corners(triangle));
+        let own = self.rectangle(triangle);
         for_cells(place.grown(by, chart), |x, y| {
             let there = in_cells.of((y * chart.cells[0] + x) as usize).iter();
-            let near = |t: &&u32| own.is_near(&Box2::around(&self.corners(**t)), distance);
+            let near = |t: &&u32| own.is_near(self.rectangle(**t), distance);
             out.extend(there.filter(near));
         });
         out.sort_unstable();
@@ -746,6 +754,7 @@ impl Charts {
     pub(in crate::collide) fn without_cells(mut self) -> Self {
         self.in_cells = Vec::new();
         self.corners = Vec::new();
+        self.boxes = Vec::new();
         self
     }
 

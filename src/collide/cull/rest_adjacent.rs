@@ -191,7 +191,7 @@ fn find_pairs(
     for &t in around {
         let other = surface.face(t);
         let corners = charts.corners(t);
-        let whole = Box2::around(&corners);
+        let whole = charts.rectangle(t);
         let mut add = |edges: bool, a: u32, b: u32, apart: f64, points: &[DVec2]| {
             let place = charts.place_of(s, points);
             let pair = RestAdjacentPair {
@@ -205,7 +205,7 @@ fn find_pairs(
         };
         for (k, vertex) in face.owned_corners_at() {
             let p = own[k];
-            let is_far = !Box2::around(&[p]).is_near(&whole, distance);
+            let is_far = !Box2::around(&[p]).is_near(whole, distance);
             if is_far || other.corners.contains(&vertex) {
                 continue;
             }
@@ -218,7 +218,7 @@ fn find_pairs(
         for (i, [p, q]) in face.owned_edges() {
             let one = at(own, i);
             let around_one = Box2::around(&one);
-            if !around_one.is_near(&whole, distance) {
+            if !around_one.is_near(whole, distance) {
                 continue;
             }
             for (j, ends) in other.owned_edges() {

@@ -192,3 +192,14 @@ impl fmt::Display for Names<'_> {
         }
     }
 }
+
+impl WorldError {
+    /// The exit code of the command: 4 if the machine is at fault, 3 if the scene is.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Threads(_) => 4,
+            _ => 3,
+        }
+    }
+}

@@ -19,6 +19,8 @@ mod sizes;
 mod start;
 mod warnings;
 
+use std::sync::Arc;
+
 use glam::DVec3;
 use sha2::{Digest as _, Sha256};
 use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
@@ -36,6 +38,7 @@ use self::start::{
 use super::error::Named;
 use crate::collide::audit::{Audited, Crossing, Met, Skin, crossings};
 use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
+use crate::collide::certify::Scenery;
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
 use crate::mesh::{
@@ -79,6 +82,8 @@ pub struct World {
     aggregates: Option<Aggregates>,
     surface: ClothSurface,
     bodies: Vec<Collider>,
+    /// All triangles that certification looks at, if the scene asks for it.
+    scenery: Option<Arc<Scenery>>,
     body_meshes: Vec<TriMesh>,
     solids: Vec<Solid>,
     body_motions: Vec<BodyMotion>,
@@ -240,12 +245,32 @@ impl World {
             let surface = ClothSurface::new(triangles, model.rest(), patches, patch_of);
             let own = surface.patch_vertices();
             let distances = Distances::new(&of_vertices, own, &of_bodies, margin(scene));
-            match scene.contact.culling {
-                Culling::Smooth if scene.contact.self_collision => {
-                    (surface.with_culling(distances.cloth_reach()), distances)
+            let smooth = scene.contact.culling == Culling::Smooth && scene.contact.self_collision;
+            let surface = match smooth {
+                true => surface.with_culling(distances.cloth_reach()),
+                false => surface,
+            };
+            let meshes = scene.bodies.iter().zip(&body_meshes).zip(&of_bodies);
+            let bodies = meshes.map(|((body, mesh), thickness)| {
+                let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
+                    .map(|(&span, cloth)| Coarseness {
+                        span,
+                        distance: 0.5 * scene.thickness(cloth.thickness) + 0.5 * thickness,
+                    })
+                    .collect();
+                let reach = distances.reach(*thickness);
+                match (body.surface, Analytic::new(&body.shape)) {
+                    (Surface::Analytic, Some(shape)) => {
+                        Collider::Analytic(AnalyticBody::new(shape, &coarseness))
+                    }
+                    _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness))),
                 }
-                _ => (surface, distances),
-            }
+            });
+            let bodies: Vec<Collider> = bodies.collect();
+            let certified = scene.contact.certify;
+            let scenery =
+                certified.then(|| Arc::new(Scenery::new(triangles, model.rest(), &bodies)));
+            (surface, distances, bodies, scenery)
         };
         let of_solves = || -> Result<_, WorldError> {
             let (near, far) = model.couplings();
@@ -254,7 +279,7 @@ impl World {
         let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
         let options = aggregate_options(scene.solver.tolerance);
         // Here METIS works on one thread again.
-        let (aggregates, (couplings, (surface, distances))) = parallel::join(
+        let (aggregates, (couplings, of_collisions)) = parallel::join(
             || {
                 let build = || Aggregates::build(&graph, &tree, &options);
                 multilevel.then(build).transpose()
@@ -262,23 +287,8 @@ impl World {
             || parallel::join(of_solves, of_collisions),
         );
         let (aggregates, (near, far)) = (aggregates?, couplings?);
+        let (surface, distances, bodies, scenery) = of_collisions;
         let patch_triangles = PatchTriangles::new(model.triangles(), tree.patch_count(), patch_of);
-        let meshes = scene.bodies.iter().zip(&body_meshes).zip(&of_bodies);
-        let bodies = meshes.map(|((body, mesh), thickness)| {
-            let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
-                .map(|(&span, cloth)| Coarseness {
-                    span,
-                    distance: 0.5 * scene.thickness(cloth.thickness) + 0.5 * thickness,
-                })
-                .collect();
-            let reach = distances.reach(*thickness);
-            match (body.surface, Analytic::new(&body.shape)) {
-                (Surface::Analytic, Some(shape)) => {
-                    Collider::Analytic(AnalyticBody::new(shape, &coarseness))
-                }
-                _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness))),
-            }
-        });
         let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
             crossings(model.rest(), model.triangles())
         } else {
@@ -297,7 +307,8 @@ impl World {
         let all_pins = scene.cloths.iter().flat_map(|cloth| &cloth.pins);
         let pins = Pins::new(all_pins, pinned, followed, model.rest());
         Ok(Self {
-            bodies: bodies.collect(),
+            bodies,
+            scenery,
             kept_at_start,
             start_crossings,
             body_motions,
@@ -332,7 +343,10 @@ impl World {
     pub fn patch_count(scene: &Scene) -> Result<usize, WorldError> {
         let mut vertices = 0;
         for cloth in &scene.cloths {
-            vertices += build_cloth(cloth)?.positions.len();
+            vertices += match cloth.source {
+                ClothSource::Grid { vertices, .. } => vertices[0] * vertices[1],
+                _ => build_cloth(cloth)?.positions.len(),
+            };
         }
         Ok(patch_options(scene).patches_for(vertices)?)
     }
@@ -382,6 +396,11 @@ impl World {
     #[must_use]
     pub fn body_meshes(&self) -> &[TriMesh] {
         &self.body_meshes
+    }
+
+    /// All triangles that certification looks at; `None` if the scene does not ask for it.
+    pub(crate) fn scenery(&self) -> Option<&Arc<Scenery>> {
+        self.scenery.as_ref()
     }
 
     /// The friction of each pair.
@@ -529,11 +548,17 @@ impl World {
 
     /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this
     /// time, for positions of the cloth's vertices in m, in the numbering of the patch tree.
-    #[must_use]
+    #[cfg(test)]
     pub(crate) fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
-        let cloth = Skin::new(x, self.model.triangles());
+        self.crossings_of(&Skin::new(x, self.model.triangles()), time)
+    }
+
+    /// How many pairs of an edge and a triangle of all cloth, as it lies now, and bodies made of
+    /// triangles cross at this time.
+    #[must_use]
+    pub(crate) fn crossings_of(&self, cloth: &Skin<'_>, time: f64) -> usize {
         let bodies = self.audited_bodies(time).into_iter();
-        let pairs = bodies.map(|(_, body)| match body.meet(&cloth) {
+        let pairs = bodies.map(|(_, body)| match body.meet(cloth) {
             Met::Crossing(between) => between.pairs(),
             Met::Inside(_) => 0,
         });
