@@ -60,5 +60,6 @@ pub mod run;
 pub mod scene;
 mod simd;
 pub mod solve;
+mod sorted_rows;
 pub mod step;
 pub mod team;

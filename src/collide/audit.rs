@@ -166,11 +166,16 @@ impl<'a> Skin<'a> {
     /// Triangles with their vertices at `x` (m).
     #[must_use]
     pub fn new(x: &'a [DVec3], triangles: &[[u32; 3]]) -> Self {
-        let center = |t: &[u32; 3]| t.iter().map(|&v| x[v as usize]).sum::<DVec3>() / 3.0;
-        let items = (0..).zip(triangles).map(|(i, t)| (i, center(t)));
-        let tree = Cow::Owned(Bvh::build(items.collect()));
+        let tree = Cow::Owned(tree_over(triangles, x));
         let surface = Cow::Owned(Surface::new(triangles, x.len()));
         Self::with(surface, tree, Cow::Borrowed(x))
+    }
+
+    /// The triangles of a surface with their vertices at `x` (m).
+    #[must_use]
+    pub(crate) fn of_surface(surface: &'a Surface, x: &'a [DVec3]) -> Self {
+        let tree = Cow::Owned(tree_over(surface.triangles(), x));
+        Self::with(Cow::Borrowed(surface), tree, Cow::Borrowed(x))
     }
 
     /// A body where a pose puts it, with the tree that it has for contacts.
@@ -327,6 +332,13 @@ impl<'a> Skin<'a> {
             }
         }
     }
+}
+
+/// A tree over triangles by their centres.
+fn tree_over(triangles: &[[u32; 3]], x: &[DVec3]) -> Bvh {
+    let center = |t: &[u32; 3]| t.iter().map(|&v| x[v as usize]).sum::<DVec3>() / 3.0;
+    let items = (0..).zip(triangles).map(|(i, t)| (i, center(t)));
+    Bvh::build(items.collect())
 }
 
 /// Pairs of an edge and a triangle of one surface that cross and share no vertex.

@@ -1,38 +1,10 @@
 //! The edges of triangle meshes, with what is beside them.
 
+use crate::sorted_rows::sorted;
+
 /// Two vertices, the lower first.
 pub(super) fn ordered(a: u32, b: u32) -> [u32; 2] {
     if a < b { [a, b] } else { [b, a] }
-}
-
-/// Items sorted, each of which begins with a pair of vertices: into one row for each first vertex,
-/// and each row on its own, for rows are short. `items` gives them twice, and `blank` stands in
-/// until they are there.
-pub(super) fn sorted<T: Copy + Ord, I: Iterator<Item = T>>(
-    items: impl Fn() -> I,
-    first: impl Fn(&T) -> u32,
-    blank: T,
-) -> Vec<T> {
-    let (vertices, count) = items().fold((0, 0), |(vertices, count), item| {
-        (first(&item).max(vertices), count + 1_usize)
-    });
-    let mut starts = vec![0_usize; vertices as usize + 2];
-    items().for_each(|item| starts[first(&item) as usize + 1] += 1);
-    for v in 1..starts.len() {
-        starts[v] += starts[v - 1];
-    }
-    let mut next = starts.clone();
-    let mut sorted = vec![blank; count];
-    for item in items() {
-        let at = &mut next[first(&item) as usize];
-        sorted[*at] = item;
-        *at += 1;
-    }
-    drop(next);
-    for row in starts.windows(2) {
-        sorted[row[0]..row[1]].sort_unstable();
-    }
-    sorted
 }
 
 /// An edge of a triangle: its ends, the corner opposite, and the triangle's index.
@@ -49,7 +21,7 @@ pub(super) fn sides(triangles: &[[u32; 3]]) -> Vec<Side> {
             ]
         })
     };
-    sorted(all, |side: &Side| side.0[0], ([0; 2], 0, 0))
+    sorted(all, |side| side.0[0])
 }
 
 /// Edges between two triangles, of all [`sides`]: their ends, the corners opposite, and the

@@ -9,13 +9,14 @@ use super::bending::Hinge;
 use super::bending_of_mesh::{BendingInfo, bending_of};
 use super::fold::Fold;
 use super::membrane::{Moduli, RestTriangle};
-use super::mesh_edges::{ordered, pairs, sides, sorted};
+use super::mesh_edges::{ordered, pairs, sides};
 use super::plate::Plate;
 use super::shell::Shell;
 use super::spring::Spring;
 use crate::mesh::TriMesh;
 use crate::parallel;
 use crate::scene::{Material, MembraneModel};
+use crate::sorted_rows::sorted;
 
 /// The reason why a cloth cannot be simulated.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -259,8 +260,8 @@ impl ClothModel {
             pairs
         };
         let (near, mut far) = parallel::join(
-            || once(sorted(near, |pair| pair[0], [0; 2])),
-            || once(sorted(far, |pair| pair[0], [0; 2])),
+            || once(sorted(near, |pair| pair[0])),
+            || once(sorted(far, |pair| pair[0])),
         );
         // Both are sorted: one walk along both finds what they have in common.
         let mut at = near.iter().peekable();

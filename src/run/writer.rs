@@ -329,7 +329,9 @@ impl<'w> Writer<'w> {
         self.progress.finish();
         let x = self.world.original_order(simulation.positions());
         let v = self.world.original_order(simulation.velocities());
-        let skin = Skin::new(&x, &self.triangles);
+        // Crossings are as many in any numbering; that of the patch tree has its edges already.
+        let surface = self.world.geometry().cloth.surface();
+        let skin = Skin::of_surface(surface, simulation.positions());
         let contacts = state.map_or(&[][..], |state| &state.contacts);
         let friction: Vec<DVec3> = contacts.iter().map(|contact| contact.friction).collect();
         Last {

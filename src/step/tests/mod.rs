@@ -13,6 +13,7 @@ mod moving;
 mod news;
 mod pins;
 mod ranks;
+mod threads_of_setup;
 mod unlike;
 
 use std::time::Duration;

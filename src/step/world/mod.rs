@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `start` | cloth as a scene starts it |
+//! | `collisions` | trees and charts for collision tests |
 //! | `prescribed_motion` | vertices that pins hold |
 //! | `patch_triangles` | which triangles touch which patch |
 //! | `deforming` | bodies at any time, also those that deform |
@@ -10,6 +11,7 @@
 //! | `sizes`, `warnings` | how large things are, and what is likely a mistake |
 //! | `error` | why a scene cannot be simulated |
 
+mod collisions;
 mod deforming;
 mod error;
 mod friction;
@@ -26,6 +28,7 @@ use sha2::{Digest as _, Sha256};
 use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
 use weft_runtime::wire::hex;
 
+use self::collisions::Collisions;
 use self::deforming::moved;
 pub use self::error::WorldError;
 pub(crate) use self::friction::Friction;
@@ -37,7 +40,6 @@ use self::start::{
 };
 use super::error::Named;
 use crate::collide::audit::{Audited, Crossing, Met, Skin, crossings};
-use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::certify::Scenery;
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
@@ -48,9 +50,7 @@ use crate::mesh::{
 use crate::parallel;
 use crate::physics::ClothModel;
 use crate::scene::defaults::GRAVITY;
-use crate::scene::{
-    ClothSource, Culling, Pin, Pipeline, Placement, Preconditioner, Scene, Shape, Surface,
-};
+use crate::scene::{ClothSource, Pin, Pipeline, Placement, Preconditioner, Scene, Shape};
 use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
@@ -222,72 +222,40 @@ impl World {
         checked?;
         let (graph, tree) = cut?;
         let n = tree.vertex_count();
-        let (graph, model) = parallel::join(
-            || graph.renumbered(&tree),
-            || model.renumbered(tree.old_to_new()),
-        );
-        let graph = graph?;
+        let graph = graph.renumbered(&tree)?;
         let old = |v: usize| tree.new_to_old()[v] as usize;
         let mut is_pinned = vec![false; n];
         for pinned in &mut pinned {
             pinned.vertex = tree.old_to_new()[pinned.vertex as usize];
             is_pinned[pinned.vertex as usize] = true;
         }
-        let of_bodies: Vec<f64> = (scene.bodies.iter())
-            .map(|body| scene.thickness(body.thickness))
-            .collect();
-        let of_vertices: Vec<f64> = (model.cloth_of_vertex().iter())
-            .map(|&cloth| scene.thickness(scene.cloths[cloth as usize].thickness))
-            .collect();
-        let patch_of = |vertex| tree.patch_of(vertex);
-        let of_collisions = || {
-            let (triangles, patches) = (model.triangles(), tree.patch_count());
-            let surface = ClothSurface::new(triangles, model.rest(), patches, patch_of);
-            let own = surface.patch_vertices();
-            let distances = Distances::new(&of_vertices, own, &of_bodies, margin(scene));
-            let smooth = scene.contact.culling == Culling::Smooth && scene.contact.self_collision;
-            let surface = match smooth {
-                true => surface.with_culling(distances.cloth_reach()),
-                false => surface,
-            };
-            let meshes = scene.bodies.iter().zip(&body_meshes).zip(&of_bodies);
-            let bodies = meshes.map(|((body, mesh), thickness)| {
-                let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
-                    .map(|(&span, cloth)| Coarseness {
-                        span,
-                        distance: 0.5 * scene.thickness(cloth.thickness) + 0.5 * thickness,
-                    })
-                    .collect();
-                let reach = distances.reach(*thickness);
-                match (body.surface, Analytic::new(&body.shape)) {
-                    (Surface::Analytic, Some(shape)) => {
-                        Collider::Analytic(AnalyticBody::new(shape, &coarseness))
-                    }
-                    _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness))),
-                }
-            });
-            let bodies: Vec<Collider> = bodies.collect();
-            let certified = scene.contact.certify;
-            let scenery =
-                certified.then(|| Arc::new(Scenery::new(triangles, model.rest(), &bodies)));
-            (surface, distances, bodies, scenery)
-        };
-        let of_solves = || -> Result<_, WorldError> {
-            let (near, far) = model.couplings();
-            Ok((graph_of(n, &near)?, graph_of(n, &far)?))
-        };
         let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
         let options = aggregate_options(scene.solver.tolerance);
         // Here METIS works on one thread again.
-        let (aggregates, (couplings, of_collisions)) = parallel::join(
+        let (aggregates, (model, couplings, collisions)) = parallel::join(
             || {
                 let build = || Aggregates::build(&graph, &tree, &options);
                 multilevel.then(build).transpose()
             },
-            || parallel::join(of_solves, of_collisions),
+            || {
+                let model = model.renumbered(tree.old_to_new());
+                let couplings = || -> Result<_, PartitionError> {
+                    let (near, far) = model.couplings();
+                    Ok((graph_of(n, &near)?, graph_of(n, &far)?))
+                };
+                let collisions = || Collisions::new(scene, &model, &tree, &body_meshes, &spans);
+                let (couplings, collisions) = parallel::join(couplings, collisions);
+                (model, couplings, collisions)
+            },
         );
         let (aggregates, (near, far)) = (aggregates?, couplings?);
-        let (surface, distances, bodies, scenery) = of_collisions;
+        let Collisions {
+            surface,
+            distances,
+            bodies,
+            scenery,
+        } = collisions;
+        let patch_of = |vertex| tree.patch_of(vertex);
         let patch_triangles = PatchTriangles::new(model.triangles(), tree.patch_count(), patch_of);
         let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
             crossings(model.rest(), model.triangles())
