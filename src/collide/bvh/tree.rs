@@ -176,7 +176,7 @@ impl Bvh {
     ) {
         /// The fewest nodes that are worth another thread.
         const FEWEST: usize = 1 << 13;
-        // Those that are left once what is below them is done.
+        // How many are left once all below them are done.
         let mut left = volumes.len();
         if left >= FEWEST {
             let siblings = 2 - usize::from(first == 0);
@@ -184,7 +184,7 @@ impl Bvh {
                 Node::Inner(start) => start as usize - first,
                 Node::Leaf(_) => volumes.len(),
             });
-            // What is below the first of two lies before what is below the second.
+            // All below the first of two lie before all below the second.
             let last = starts.last().unwrap_or(siblings);
             let (own, below) = volumes.split_at_mut(siblings);
             let (one, two) = below.split_at_mut(last - siblings);

@@ -312,7 +312,9 @@ impl World {
         let mut vertices = 0;
         for cloth in &scene.cloths {
             vertices += match cloth.source {
-                ClothSource::Grid { vertices, .. } => vertices[0] * vertices[1],
+                ClothSource::Grid {
+                    vertices: [x, y], ..
+                } if x.min(y) > 1 => x.saturating_mul(y),
                 _ => build_cloth(cloth)?.positions.len(),
             };
         }
