@@ -180,12 +180,12 @@ impl Bvh {
         let mut left = volumes.len();
         if left >= FEWEST {
             let siblings = 2 - usize::from(first == 0);
-            let starts = (first..first + siblings).map(|node| match self.node(node as u32) {
+            let mut starts = (first..first + siblings).map(|node| match self.node(node as u32) {
                 Node::Inner(start) => start as usize - first,
                 Node::Leaf(_) => volumes.len(),
             });
             // All below the first of two lie before all below the second.
-            let last = starts.last().unwrap_or(siblings);
+            let last = starts.next_back().unwrap_or(siblings);
             let (own, below) = volumes.split_at_mut(siblings);
             let (one, two) = below.split_at_mut(last - siblings);
             parallel::join(
