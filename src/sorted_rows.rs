@@ -1,4 +1,4 @@
-//! Sorting by rows: what belongs to vertices of meshes, in a fraction of the time of a general sort.
+//! Sorting by rows: what belongs to vertices of meshes, in a fraction of a general sort's time.
 
 /// Items in ascending order, of which `first` tells the number that decides first: they are sorted
 /// into one row for each, and each row on its own, for rows of meshes are short.

@@ -209,8 +209,8 @@ impl ClothModel {
     }
 
     /// The model with vertex `v` renamed `new[v]`, triangles and hinges in the order of their
-    /// lowest vertex, so that what a patch needs lies together. Each old array is freed when the new one is
-    /// there.
+    /// lowest vertex, so that what a patch needs lies together. Each old array is freed when the
+    /// new one is there.
     #[must_use]
     pub fn renumbered(mut self, new: &[u32]) -> Self {
         self.masses = moved(&self.masses, new);
