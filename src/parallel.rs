@@ -50,7 +50,7 @@ pub(crate) fn join<A: Send, B: Send>(
     }
 }
 
-/// A value for each of so many numbers, in their order.
+/// A value for each number below `count`, in their order.
 pub(crate) fn map<R: Send>(count: usize, value: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
     if shared() {
         (0..count).into_par_iter().map(value).collect()
@@ -59,7 +59,7 @@ pub(crate) fn map<R: Send>(count: usize, value: impl Fn(usize) -> R + Sync + Sen
     }
 }
 
-/// A value for each range of `length` of so many numbers, the last of which may be shorter, in
+/// A value for each range of `length` numbers below `count`, the last of which may be shorter, in
 /// their order.
 pub(crate) fn map_ranges<R: Send>(
     count: usize,
