@@ -149,10 +149,10 @@ pub(crate) fn patch_count(scene: &Scene) -> Result<usize, Failure> {
     })
 }
 
-/// The world of a scene.
+/// The world of a scene, built on all cores.
 pub(crate) fn build(scene: &Scene) -> Result<World, Failure> {
-    World::build(scene).map_err(|error| Failure {
-        code: 3,
+    World::build_on(scene, usize::MAX).map_err(|error| Failure {
+        code: error.exit_code(),
         message: error.to_string(),
     })
 }

@@ -55,8 +55,8 @@ pub(crate) fn run_scene(
         .and_then(|()| check_options(arguments))
         .and_then(|()| prepare(arguments))
         .and_then(|scene| {
-            World::build(&scene).map_err(|error| Failure {
-                code: 3,
+            World::build_on(&scene, arguments.threads.into()).map_err(|error| Failure {
+                code: error.exit_code(),
                 message: error.to_string(),
             })
         });

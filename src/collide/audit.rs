@@ -16,14 +16,19 @@ use glam::DVec3;
 
 use crate::collide::bodies::body_motion::Pose;
 use crate::collide::bodies::collider::{Analytic, BodySurface};
-use crate::collide::bvh::kdop::Kdop18;
+use crate::collide::bvh::kdop::{Kdop18, along};
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::narrow::closest::on_triangle;
 use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
+use crate::parallel;
 
 /// An edge (its two vertices) and a triangle (its number) that cross.
 pub type Crossing = ([u32; 2], u32);
+
+/// The levels of pairs of nodes that are compared before what is below them is shared by threads:
+/// some hundred pairs then.
+const SHARED_LEVELS: usize = 7;
 
 /// Triangles where they are at one time, with a tree over them.
 #[derive(Clone, Debug)]
@@ -162,9 +167,7 @@ impl<'a> Skin<'a> {
     /// Triangles with their vertices at `x` (m).
     #[must_use]
     pub fn new(x: &'a [DVec3], triangles: &[[u32; 3]]) -> Self {
-        let center = |t: &[u32; 3]| t.iter().map(|&v| x[v as usize]).sum::<DVec3>() / 3.0;
-        let items = (0..).zip(triangles).map(|(i, t)| (i, center(t)));
-        let tree = Cow::Owned(Bvh::build(items.collect()));
+        let tree = Cow::Owned(tree_over(triangles, x));
         let surface = Cow::Owned(Surface::new(triangles, x.len()));
         Self::with(surface, tree, Cow::Borrowed(x))
     }
@@ -174,6 +177,13 @@ impl<'a> Skin<'a> {
     pub fn letting(mut self, passing: Passing) -> Self {
         self.surface = Cow::Owned(self.surface.into_owned().letting(passing));
         self
+    }
+
+    /// The triangles of a surface with their vertices at `x` (m).
+    #[must_use]
+    pub(crate) fn of_surface(surface: &'a Surface, x: &'a [DVec3]) -> Self {
+        let tree = Cow::Owned(tree_over(surface.triangles(), x));
+        Self::with(Cow::Borrowed(surface), tree, Cow::Borrowed(x))
     }
 
     /// A body where a pose puts it, with the tree that it has for contacts.
@@ -225,45 +235,60 @@ impl<'a> Skin<'a> {
     /// Pairs of an edge and a triangle that cross and share no vertex, ascending.
     #[must_use]
     pub fn crossings(&self) -> Vec<Crossing> {
+        let first = (!self.tree.is_empty()).then_some((0, 0));
+        let mut pairs: Vec<(u32, u32)> = first.into_iter().collect();
         let mut found = Vec::new();
-        let mut stack = Vec::new();
-        stack.extend((!self.tree.is_empty()).then_some((0, 0)));
-        while let Some((a, b)) = stack.pop() {
-            let mut push = |a: u32, b: u32| {
-                if a == b || self.volumes[a as usize].overlaps(&self.volumes[b as usize]) {
-                    stack.push((a, b));
-                }
-            };
-            match (self.tree.node(a), self.tree.node(b)) {
-                (Node::Inner(first), _) if a == b => {
-                    push(first, first);
-                    push(first + 1, first + 1);
-                    push(first, first + 1);
-                }
-                (Node::Inner(first), _) => {
-                    push(first, b);
-                    push(first + 1, b);
-                }
-                (Node::Leaf(_), Node::Inner(first)) => {
-                    push(a, first);
-                    push(a, first + 1);
-                }
-                (Node::Leaf(s), Node::Leaf(t)) if s != t => {
-                    for (owner, face) in [(s, t), (t, s)] {
-                        let corners = self.triangles()[face as usize];
-                        let lets =
-                            |ends: &[u32; 2]| self.surface.passing().lets(ends[0], corners[0]);
-                        let apart = |ends: &[u32; 2]| {
-                            !ends.iter().any(|v| corners.contains(v)) && !lets(ends)
-                        };
-                        self.pierce(owner, (self, face), apart, &mut found);
-                    }
-                }
-                _ => {}
+        // Pairs of nodes far up the tree, then all below each of them on its own.
+        for _ in 0..SHARED_LEVELS {
+            for (a, b) in std::mem::take(&mut pairs) {
+                self.descend((a, b), &mut pairs, &mut found);
             }
         }
+        let below = |k: usize| {
+            let (mut stack, mut found) = (vec![pairs[k]], Vec::new());
+            while let Some(pair) = stack.pop() {
+                self.descend(pair, &mut stack, &mut found);
+            }
+            found
+        };
+        found.extend(parallel::map(pairs.len(), below).into_iter().flatten());
         found.sort_unstable();
         found
+    }
+
+    /// Compares two nodes, or a node with itself: appends the pairs below them that may cross, or
+    /// the crossings of two leaves.
+    fn descend(&self, (a, b): (u32, u32), to: &mut Vec<(u32, u32)>, found: &mut Vec<Crossing>) {
+        let mut push = |a: u32, b: u32| {
+            if a == b || self.volumes[a as usize].overlaps(&self.volumes[b as usize]) {
+                to.push((a, b));
+            }
+        };
+        match (self.tree.node(a), self.tree.node(b)) {
+            (Node::Inner(first), _) if a == b => {
+                push(first, first);
+                push(first + 1, first + 1);
+                push(first, first + 1);
+            }
+            (Node::Inner(first), _) => {
+                push(first, b);
+                push(first + 1, b);
+            }
+            (Node::Leaf(_), Node::Inner(first)) => {
+                push(a, first);
+                push(a, first + 1);
+            }
+            (Node::Leaf(s), Node::Leaf(t)) if s != t => {
+                for (owner, face) in [(s, t), (t, s)] {
+                    let corners = self.triangles()[face as usize];
+                    let lets = |ends: &[u32; 2]| self.surface.passing().lets(ends[0], corners[0]);
+                    let apart =
+                        |ends: &[u32; 2]| !ends.iter().any(|v| corners.contains(v)) && !lets(ends);
+                    self.pierce(owner, (self, face), apart, found);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Pairs of an edge of one and a triangle of the other that cross.
@@ -319,6 +344,13 @@ impl<'a> Skin<'a> {
     }
 }
 
+/// A tree over triangles by their centres.
+fn tree_over(triangles: &[[u32; 3]], x: &[DVec3]) -> Bvh {
+    let center = |t: &[u32; 3]| t.iter().map(|&v| x[v as usize]).sum::<DVec3>() / 3.0;
+    let items = (0..).zip(triangles).map(|(i, t)| (i, center(t)));
+    Bvh::build(items.collect())
+}
+
 /// Pairs of an edge and a triangle of one surface that cross and share no vertex.
 #[must_use]
 pub fn crossings(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<Crossing> {
@@ -327,12 +359,29 @@ pub fn crossings(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<Crossing> {
 
 /// Whether a segment passes through the inside of a triangle.
 fn passes_through([p, q]: [DVec3; 2], [a, b, c]: [DVec3; 3]) -> bool {
+    // Not if the two lie on two sides of a plane, which they may touch: a segment that passes
+    // through the inside of a triangle goes on behind it.
+    let low = a.min(b).min(c).cmpge(p.max(q));
+    let high = a.max(b).max(c).cmple(p.min(q));
+    if (low | high).any() || are_apart([p, q], [a, b, c]) {
+        return false;
+    }
     let (above, below) = (side(a, b, c, p), side(a, b, c, q));
     if !(above > 0.0 && below < 0.0 || above < 0.0 && below > 0.0) {
         return false;
     }
     let turns = [side(p, q, a, b), side(p, q, b, c), side(p, q, c, a)];
     turns.iter().all(|t| *t > 0.0) || turns.iter().all(|t| *t < 0.0)
+}
+
+/// Whether a segment and a triangle are known to lie apart along a diagonal of a coordinate plane.
+fn are_apart(ends: [DVec3; 2], corners: [DVec3; 3]) -> bool {
+    // Sums are rounded, but never so that the greater becomes the lesser.
+    (3..9).any(|direction| {
+        let [p, q] = ends.map(|p| along(p, direction).0);
+        let [a, b, c] = corners.map(|p| along(p, direction).0);
+        a.min(b).min(c) > p.max(q) || a.max(b).max(c) < p.min(q)
+    })
 }
 
 /// A number with the sign of the determinant of `b - a`, `c - a` and `d - a`, or its negative for

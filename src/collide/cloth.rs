@@ -10,6 +10,7 @@ use crate::collide::cull::rest_adjacent::RestAdjacent;
 use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
 use crate::disjoint_sets::DisjointSets;
+use crate::parallel;
 
 /// Cloth as collisions see it: one tree per patch.
 #[derive(Clone, Debug)]
@@ -69,14 +70,17 @@ impl ClothSurface {
             let center = t.iter().map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0;
             items[patch_of(lowest)].push((index, center));
         }
-        let vertices = |items: &Vec<(u32, DVec3)>| {
-            let triangles = items.iter().map(|&(t, _)| triangles[t as usize]);
-            let mut vertices: Vec<u32> = triangles.flatten().collect();
+        let of_patch = |patch: usize| {
+            let items = &items[patch];
+            let corners = items.iter().flat_map(|&(t, _)| triangles[t as usize]);
+            let mut vertices: Vec<u32> = corners.collect();
             vertices.sort_unstable();
             vertices.dedup();
-            vertices
+            vertices.shrink_to_fit();
+            (vertices, Bvh::build(items.clone()))
         };
-        let patch_vertices: Vec<Vec<u32>> = items.iter().map(vertices).collect();
+        let (patch_vertices, patches): (Vec<Vec<u32>>, Vec<Bvh>) =
+            parallel::map(items.len(), of_patch).into_iter().unzip();
         let mut slots = vec![(0, 0); rest.len()];
         let mut places = vec![[0; 3]; triangles.len()];
         for (patch, (vertices, items)) in (0..).zip(patch_vertices.iter().zip(&items)) {
@@ -88,17 +92,24 @@ impl ClothSurface {
                 places[t as usize] = triangles[t as usize].map(place);
             }
         }
-        let patches: Vec<Bvh> = items.into_iter().map(Bvh::build).collect();
-        let refit = |tree: &Bvh| Refit::new(tree, |t| places[t as usize]);
+        drop(items);
+        let refit = |patch: usize| Refit::new(&patches[patch], |t| places[t as usize]);
+        let (refits, (surface, component)) = parallel::join(
+            || parallel::map(patches.len(), refit),
+            || {
+                let surface = || Surface::new(triangles, rest.len());
+                parallel::join(surface, || components(triangles, rest.len()))
+            },
+        );
         Self {
-            refits: patches.iter().map(refit).collect(),
+            refits,
             patches,
             patch_vertices,
             places,
             slots,
-            surface: Surface::new(triangles, rest.len()),
+            surface,
             rest: rest.to_vec(),
-            component: components(triangles, rest.len()),
+            component,
             culling: None,
             passing: Vec::new(),
         }
@@ -124,30 +135,23 @@ impl ClothSurface {
     /// rest.
     #[must_use]
     pub fn with_culling(mut self, reach: f64) -> Self {
-        let mut patch_of = vec![0; self.surface.triangles().len()];
-        for (patch, tree) in self.patches.iter().enumerate() {
-            for node in 0..tree.len() as u32 {
-                if let Node::Leaf(triangle) = tree.node(node) {
-                    patch_of[triangle as usize] = patch;
-                }
-            }
-        }
+        let triangles_of = |tree: &Bvh| -> Vec<u32> {
+            let leaves = (0..tree.len() as u32).filter_map(|node| match tree.node(node) {
+                Node::Leaf(triangle) => Some(triangle),
+                Node::Inner(_) => None,
+            });
+            let mut triangles: Vec<u32> = leaves.collect();
+            triangles.sort_unstable();
+            triangles
+        };
+        let triangles: Vec<Vec<u32>> = self.patches.iter().map(triangles_of).collect();
         let distance = ADJACENT * reach;
         let charts = Charts::new(&self.surface, &self.rest);
-        let patch_of = |t: u32| patch_of[t as usize];
-        let rest_adjacent = RestAdjacent::find(
-            &self.surface,
-            &charts,
-            distance,
-            patch_of,
-            self.patches.len(),
-        );
+        let rest_adjacent = RestAdjacent::find(&self.surface, &charts, distance, &triangles);
         self.culling = rest_adjacent.map(|rest_adjacent| Culling {
-            places: self
-                .patches
-                .iter()
-                .map(|tree| charts.places(tree))
-                .collect(),
+            places: parallel::map(self.patches.len(), |patch| {
+                charts.places(&self.patches[patch])
+            }),
             tiles: charts.work(),
             margin: charts.margin(distance),
             charts: charts.without_cells(),

@@ -5,6 +5,7 @@
 //! number, and is tested only where its owner meets another triangle: every pair of features once.
 
 use crate::collide::passing::Passing;
+use crate::parallel;
 
 /// Triangles with their features.
 #[derive(Clone, Debug, Default)]
@@ -65,41 +66,28 @@ impl Surface {
     /// Finds the features of triangles over `vertices` vertices.
     #[must_use]
     pub fn new(triangles: &[[u32; 3]], vertices: usize) -> Self {
-        let side = |t: &[u32; 3], k: usize| {
-            let (a, b) = (t[k], t[(k + 1) % 3]);
-            if a < b { [a, b] } else { [b, a] }
-        };
-        let mut edges: Vec<[u32; 2]> = triangles
-            .iter()
-            .flat_map(|t| [side(t, 0), side(t, 1), side(t, 2)])
-            .collect();
-        edges.sort_unstable();
-        edges.dedup();
+        let edges = Edges::new(triangles, vertices);
+        let triangle_edges = parallel::map(triangles.len(), |t| {
+            [0, 1, 2].map(|k| edges.number(side(&triangles[t], k)))
+        });
+        let edges = edges.ends;
         let mut vertex_taken = vec![false; vertices];
-        let mut edge_taken = vec![false; edges.len()];
         let mut faces = Vec::with_capacity(triangles.len());
-        let mut triangle_edges = Vec::with_capacity(triangles.len());
         let mut edge_faces = vec![[NO_FACE; 2]; edges.len()];
-        for (face, t) in (0..).zip(triangles) {
-            let mut bits = 0;
-            let mut sides = [0; 3];
+        for (face, (t, sides)) in (0..).zip(triangles.iter().zip(&triangle_edges)) {
+            let mut owned = 0;
             for k in 0..3 {
                 if !std::mem::replace(&mut vertex_taken[t[k] as usize], true) {
-                    bits |= 1 << k;
+                    owned |= 1 << k;
                 }
-                let edge = edges.partition_point(|e| *e < side(t, k));
-                sides[k] = edge as u32;
-                let first = !std::mem::replace(&mut edge_taken[edge], true);
+                let at = &mut edge_faces[sides[k] as usize];
+                let first = at[0] == NO_FACE;
                 if first {
-                    bits |= 8 << k;
+                    owned |= 8 << k;
                 }
-                edge_faces[edge][usize::from(!first)] = face;
+                at[usize::from(!first)] = face;
             }
-            faces.push(Face {
-                corners: *t,
-                owned: bits,
-            });
-            triangle_edges.push(sides);
+            faces.push(Face { corners: *t, owned });
         }
         Self {
             triangles: triangles.to_vec(),
@@ -190,10 +178,90 @@ impl Surface {
     }
 }
 
+/// The ends of the side of a triangle that begins at a corner, the lower first.
+fn side(t: &[u32; 3], k: usize) -> [u32; 2] {
+    let (a, b) = (t[k], t[(k + 1) % 3]);
+    if a < b { [a, b] } else { [b, a] }
+}
+
+/// The edges of triangles, ascending, and where those with each lower end begin.
+struct Edges {
+    ends: Vec<[u32; 2]>,
+    starts: Vec<u32>,
+}
+
+impl Edges {
+    /// Sorts all sides into one row for each lower end: rows are short, and sorting each takes a
+    /// fraction of what sorting all takes.
+    fn new(triangles: &[[u32; 3]], vertices: usize) -> Self {
+        let mut starts = vec![0_u32; vertices + 1];
+        let sides = || triangles.iter().flat_map(|t| [0, 1, 2].map(|k| side(t, k)));
+        sides().for_each(|[low, _]| starts[low as usize + 1] += 1);
+        for v in 0..vertices {
+            starts[v + 1] += starts[v];
+        }
+        let mut next = starts.clone();
+        let mut high_ends = vec![0; 3 * triangles.len()];
+        for [low, high] in sides() {
+            let at = &mut next[low as usize];
+            high_ends[*at as usize] = high;
+            *at += 1;
+        }
+        drop(next);
+        // Each row in place, without repetitions, behind what is left of those before.
+        let (mut from, mut left) = (0, 0);
+        for low in 0..vertices {
+            let to = starts[low + 1] as usize;
+            high_ends[from..to].sort_unstable();
+            starts[low] = left as u32;
+            let first = left;
+            for at in from..to {
+                if left == first || high_ends[at] != high_ends[left - 1] {
+                    high_ends[left] = high_ends[at];
+                    left += 1;
+                }
+            }
+            from = to;
+        }
+        starts[vertices] = left as u32;
+        let mut ends = Vec::with_capacity(left);
+        for (low, row) in (0..).zip(starts.windows(2)) {
+            let row = &high_ends[row[0] as usize..row[1] as usize];
+            ends.extend(row.iter().map(|&high| [low, high]));
+        }
+        Self { ends, starts }
+    }
+
+    /// The number of an edge that there is.
+    fn number(&self, ends: [u32; 2]) -> u32 {
+        let [from, to] = [0, 1].map(|k| self.starts[ends[0] as usize + k]);
+        let row = &self.ends[from as usize..to as usize];
+        from + row.partition_point(|edge| *edge < ends) as u32
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::physics::tests::grid;
+
+    #[test]
+    fn edges_are_all_sides_sorted_and_once() {
+        // Also sides of a triangle that is there twice, and of one with a corner twice.
+        let triangles = [[5, 1, 3], [1, 5, 0], [3, 1, 5], [2, 0, 0], [4, 5, 2]];
+        let surface = Surface::new(&triangles, 7);
+        let mut expected: Vec<[u32; 2]> = triangles
+            .iter()
+            .flat_map(|t| [0, 1, 2].map(|k| side(t, k)))
+            .collect();
+        expected.sort_unstable();
+        expected.dedup();
+        assert_eq!(surface.edges(), expected);
+        for (t, corners) in (0..).zip(&triangles) {
+            let edges = surface.edges_of(t).map(|e| surface.edges()[e as usize]);
+            assert_eq!(edges, [0, 1, 2].map(|k| side(corners, k)));
+        }
+    }
 
     #[test]
     fn every_feature_has_one_owner() {

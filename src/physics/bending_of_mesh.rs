@@ -327,7 +327,9 @@ impl Stars {
             let edge = ordered(a, b);
             let start = sides.partition_point(|side| side.0 < edge);
             let mut others = sides[start..].iter().take_while(|side| side.0 == edge);
-            others.find(|side| side.2 != triangle).map(|side| side.1)
+            others
+                .find(|side| side.2 as usize != triangle)
+                .map(|side| side.1)
         };
         let mut all = Vec::with_capacity(mesh.triangles.len());
         for (index, &triangle) in mesh.triangles.iter().enumerate() {

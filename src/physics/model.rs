@@ -14,7 +14,9 @@ use super::plate::Plate;
 use super::shell::Shell;
 use super::spring::Spring;
 use crate::mesh::TriMesh;
+use crate::parallel;
 use crate::scene::{Material, MembraneModel};
+use crate::sorted_rows::sorted;
 
 /// The reason why a cloth cannot be simulated.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -51,6 +53,9 @@ pub enum PhysicsError {
     #[error("the cloths have more than {} vertices together", u32::MAX)]
     TooLarge,
 }
+
+/// The number of triangles whose rest shapes are found at once.
+const PIECE: usize = 1 << 16;
 
 /// Masses, triangles and bending elements of all cloths, vertices numbered cloth after cloth.
 #[derive(Clone, Debug, Default)]
@@ -105,26 +110,35 @@ impl ClothModel {
             cloth: name.to_owned(),
             triangle,
         };
-        for (index, corners) in mesh.triangles.iter().enumerate() {
-            let points = mesh.corners(*corners);
-            let membrane = RestTriangle::new(points, material, warp).ok_or_else(|| {
-                if RestTriangle::new(points, &Material::COTTON, warp).is_none() {
-                    return flat(index);
+        self.triangles.reserve(mesh.triangles.len());
+        self.membranes.reserve(mesh.triangles.len());
+        for (piece, corners) in mesh.triangles.chunks(PIECE).enumerate() {
+            let membranes = parallel::map(corners.len(), |k| {
+                RestTriangle::new(mesh.corners(corners[k]), material, warp)
+            });
+            for (k, (corners, membrane)) in corners.iter().zip(membranes).enumerate() {
+                let membrane = membrane.ok_or_else(|| {
+                    let points = mesh.corners(*corners);
+                    let triangle = piece * PIECE + k;
+                    if RestTriangle::new(points, &Material::COTTON, warp).is_none() {
+                        return flat(triangle);
+                    }
+                    PhysicsError::NoWarp {
+                        cloth: name.to_owned(),
+                        triangle,
+                    }
+                })?;
+                // A third of a triangle's mass sits at each corner.
+                let share = material.density * membrane.area() / 3.0;
+                for &v in corners {
+                    self.masses[(first + v) as usize] += share;
                 }
-                PhysicsError::NoWarp {
-                    cloth: name.to_owned(),
-                    triangle: index,
-                }
-            })?;
-            // A third of a triangle's mass sits at each corner.
-            let share = material.density * membrane.area() / 3.0;
-            for &v in corners {
-                self.masses[(first + v) as usize] += share;
+                self.triangles.push(corners.map(|v| first + v));
+                self.membranes.push(membrane);
             }
-            self.triangles.push(corners.map(|v| first + v));
-            self.membranes.push(membrane);
-            self.cloth_of_triangle.push(cloth);
         }
+        let triangles = self.triangles.len();
+        self.cloth_of_triangle.resize(triangles, cloth);
         if let Some(vertex) = self.masses[first as usize..].iter().position(|&m| m <= 0.0) {
             return Err(PhysicsError::Massless {
                 cloth: name.to_owned(),
@@ -144,7 +158,7 @@ impl ClothModel {
             let areas: f64 = beside
                 .iter()
                 .map(|side| {
-                    let [a, b, c] = mesh.corners(mesh.triangles[side.2]);
+                    let [a, b, c] = mesh.corners(mesh.triangles[side.2 as usize]);
                     0.5 * (b - a).cross(c - a).length()
                 })
                 .sum();
@@ -195,48 +209,26 @@ impl ClothModel {
     }
 
     /// The model with vertex `v` renamed `new[v]`, triangles and hinges in the order of their
-    /// lowest vertex, so that what a patch needs lies together.
+    /// lowest vertex, so that what a patch needs lies together. Each old array is freed when the
+    /// new one is there.
     #[must_use]
-    pub fn renumbered(&self, new: &[u32]) -> Self {
-        let moved = |old: &[f64]| {
-            let mut out = vec![0.0; old.len()];
-            for (v, &value) in old.iter().enumerate() {
-                out[new[v] as usize] = value;
-            }
-            out
-        };
-        let mut rest = vec![DVec3::ZERO; self.rest.len()];
-        let mut cloth_of_vertex = vec![0; self.rest.len()];
-        for (v, &at) in new.iter().enumerate() {
-            rest[at as usize] = self.rest[v];
-            cloth_of_vertex[at as usize] = self.cloth_of_vertex[v];
+    pub fn renumbered(mut self, new: &[u32]) -> Self {
+        self.masses = moved(&self.masses, new);
+        self.rest = moved(&self.rest, new);
+        self.cloth_of_vertex = moved(&self.cloth_of_vertex, new);
+        for corners in &mut self.triangles {
+            *corners = corners.map(|v| new[v as usize]);
         }
-        let triangles: Vec<[u32; 3]> = self
-            .triangles
-            .iter()
-            .map(|t| t.map(|v| new[v as usize]))
-            .collect();
-        let by_triangle = order_by(&triangles, |t| t.iter().copied().min());
-        Self {
-            triangles: by_triangle.iter().map(|&i| triangles[i]).collect(),
-            membranes: by_triangle.iter().map(|&i| self.membranes[i]).collect(),
-            cloth_of_triangle: by_triangle
-                .iter()
-                .map(|&i| self.cloth_of_triangle[i])
-                .collect(),
-            masses: moved(&self.masses),
-            rest,
-            cloth_of_vertex,
-            hinges: renamed(&self.hinges, new, |h| &mut h.vertices),
-            plates: renamed(&self.plates, new, |p| &mut p.vertices),
-            folds: renamed(&self.folds, new, |f| &mut f.vertices),
-            shells: renamed(&self.shells, new, |s| &mut s.vertices),
-            springs: renamed(&self.springs, new, |s| &mut s.vertices),
-            materials: self.materials.clone(),
-            pressures: self.pressures.clone(),
-            bendings: self.bendings.clone(),
-            added_stretches: self.added_stretches.clone(),
-        }
+        let order = by_lowest(&self.triangles, |corners| corners);
+        self.triangles = chosen(&self.triangles, &order);
+        self.membranes = chosen(&self.membranes, &order);
+        self.cloth_of_triangle = chosen(&self.cloth_of_triangle, &order);
+        self.hinges = renamed(self.hinges, new, |h| &h.vertices, |h, to| h.vertices = to);
+        self.plates = renamed(self.plates, new, |p| &p.vertices, |p, to| p.vertices = to);
+        self.folds = renamed(self.folds, new, |f| &f.vertices, |f, to| f.vertices = to);
+        self.shells = renamed(self.shells, new, |s| &s.vertices, |s, to| s.vertices = to);
+        self.springs = renamed(self.springs, new, |s| &s.vertices, |s, to| s.vertices = to);
+        self
     }
 
     /// Pairs of vertices that triangles, folds, shells and springs couple, then those that only
@@ -246,29 +238,37 @@ impl ClothModel {
     /// pair once, lower vertex first, sorted. Both together are the graph of the matrix.
     #[must_use]
     pub fn couplings(&self) -> (Vec<[u32; 2]>, Vec<[u32; 2]>) {
-        let mut near: Vec<[u32; 2]> = self
-            .triangles
-            .iter()
-            .flat_map(|&[a, b, c]| [ordered(a, b), ordered(b, c), ordered(c, a)])
-            .collect();
-        near.extend(self.folds.iter().flat_map(|f| pairs(f.vertices)));
-        near.extend(self.shells.iter().flat_map(|s| pairs(s.vertices)));
-        near.extend(self.springs.iter().map(|s| {
-            let [a, b] = s.vertices;
-            ordered(a, b)
-        }));
-        near.sort_unstable();
-        near.dedup();
-        // The other pairs of a hinge are edges of its triangles.
-        let opposite = self
-            .hinges
-            .iter()
-            .map(|h| ordered(h.vertices[2], h.vertices[3]));
-        let mut far: Vec<[u32; 2]> = opposite.collect();
-        far.extend(self.plates.iter().flat_map(|p| pairs(p.vertices)));
-        far.sort_unstable();
-        far.dedup();
-        far.retain(|pair| near.binary_search(pair).is_err());
+        let near = || {
+            let triangles = self.triangles.iter();
+            triangles
+                .flat_map(|&[a, b, c]| [ordered(a, b), ordered(b, c), ordered(c, a)])
+                .chain(self.folds.iter().flat_map(|f| pairs(f.vertices)))
+                .chain(self.shells.iter().flat_map(|s| pairs(s.vertices)))
+                .chain(
+                    self.springs
+                        .iter()
+                        .map(|s| ordered(s.vertices[0], s.vertices[1])),
+                )
+        };
+        let far = || {
+            // The other pairs of a hinge are edges of its triangles.
+            let opposite = (self.hinges.iter()).map(|h| ordered(h.vertices[2], h.vertices[3]));
+            opposite.chain(self.plates.iter().flat_map(|p| pairs(p.vertices)))
+        };
+        let once = |mut pairs: Vec<[u32; 2]>| {
+            pairs.dedup();
+            pairs
+        };
+        let (near, mut far) = parallel::join(
+            || once(sorted(near, |pair| pair[0])),
+            || once(sorted(far, |pair| pair[0])),
+        );
+        // Both are sorted: one walk along both finds what they have in common.
+        let mut at = near.iter().peekable();
+        far.retain(|pair| {
+            while at.next_if(|other| *other < pair).is_some() {}
+            at.peek() != Some(&pair)
+        });
         (near, far)
     }
 
@@ -490,27 +490,58 @@ impl ClothModel {
     }
 }
 
-/// Indices of `items` sorted by key, ties kept in order.
-fn order_by<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..items.len()).collect();
-    order.sort_by_key(|&i| key(&items[i]));
+/// Values of vertices, that of vertex `v` at `new[v]`.
+fn moved<T: Copy + Default>(old: &[T], new: &[u32]) -> Vec<T> {
+    let mut out = vec![T::default(); old.len()];
+    for (&value, &at) in old.iter().zip(new) {
+        out[at as usize] = value;
+    }
+    out
+}
+
+/// The order of elements by their lowest vertices, ties kept in order.
+fn by_lowest<T, const N: usize>(elements: &[T], vertices: impl Fn(&T) -> &[u32; N]) -> Vec<u32> {
+    let lowest = |element: &T| vertices(element).iter().copied().fold(u32::MAX, u32::min) as usize;
+    let mut next = Vec::new();
+    for element in elements {
+        let at = lowest(element);
+        if at >= next.len() {
+            next.resize(at + 1, 0_u32);
+        }
+        next[at] += 1;
+    }
+    let mut before = 0;
+    for count in &mut next {
+        before += std::mem::replace(count, before);
+    }
+    let mut order = vec![0; elements.len()];
+    for (index, element) in (0..).zip(elements) {
+        let at = &mut next[lowest(element)];
+        order[*at as usize] = index;
+        *at += 1;
+    }
     order
+}
+
+/// The elements with these indices.
+fn chosen<T: Copy + Send + Sync>(elements: &[T], order: &[u32]) -> Vec<T> {
+    parallel::map(order.len(), |k| elements[order[k] as usize])
 }
 
 /// Elements with vertex `v` renamed `new[v]`, in the order of their lowest vertex, ties kept in
 /// order.
-fn renamed<T: Copy, const N: usize>(
-    elements: &[T],
+fn renamed<T: Copy + Send + Sync, const N: usize>(
+    mut elements: Vec<T>,
     new: &[u32],
-    vertices: impl Fn(&mut T) -> &mut [u32; N],
+    vertices: impl Fn(&T) -> &[u32; N],
+    rename: impl Fn(&mut T, [u32; N]),
 ) -> Vec<T> {
-    let mut elements = elements.to_vec();
     for element in &mut elements {
-        let of = vertices(element);
-        *of = of.map(|v| new[v as usize]);
+        let names = vertices(element).map(|v| new[v as usize]);
+        rename(element, names);
     }
-    elements.sort_by_cached_key(|element| vertices(&mut { *element }).iter().copied().min());
-    elements
+    let order = by_lowest(&elements, vertices);
+    chosen(&elements, &order)
 }
 
 /// The positions of some vertices.
@@ -651,7 +682,7 @@ pub(crate) mod tests {
         let model = model_of(&mesh);
         let n = mesh.positions.len() as u32;
         let new: Vec<u32> = (0..n).map(|v| (v * 7 + 3) % n).collect();
-        let renamed = model.renumbered(&new);
+        let renamed = model.clone().renumbered(&new);
         let bend = |p: DVec3| DVec3::new(p.x, p.y, p.x * p.x);
         let energy = |m: &ClothModel| -> f64 {
             let x: Vec<DVec3> = m.rest().iter().map(|&p| bend(p)).collect();

@@ -45,7 +45,7 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
         return Err(LaunchError::NoRanks.into());
     }
     check_trace(scene, options)?;
-    let world = World::build(scene)?;
+    let world = World::build_on(scene, options.ranks.saturating_mul(options.threads))?;
     let (start, mut record) = begin(&world, options)?;
     match run_ranks(&world, options, &start) {
         Ok(ended) => Ok(conclude(&world, options, &start, record, ended)),

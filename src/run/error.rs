@@ -81,10 +81,8 @@ impl RunError {
             | Self::RecordRanks
             | Self::NotHere => 2,
             Self::Differ(differences) if differences.of_options() => 2,
-            Self::Differ(_)
-            | Self::World(_)
-            | Self::OtherScene { .. }
-            | Self::Step(StepError::Partition(_)) => 3,
+            Self::World(error) => error.exit_code(),
+            Self::Differ(_) | Self::OtherScene { .. } | Self::Step(StepError::Partition(_)) => 3,
             // A task that panicked is an error in the program.
             Self::Step(StepError::Detect {
                 source: ScopeError::Task(_),

@@ -333,6 +333,9 @@ impl<'w> Writer<'w> {
         self.progress.finish();
         let x = self.world.original_order(simulation.positions());
         let v = self.world.original_order(simulation.velocities());
+        // Crossings are as many in any numbering; that of the patch tree has its edges already.
+        let surface = self.world.geometry().cloth.surface();
+        let skin = Skin::of_surface(surface, simulation.positions());
         let contacts = state.map_or(&[][..], |state| &state.contacts);
         let friction: Vec<DVec3> = contacts.iter().map(|contact| contact.friction).collect();
         Last {
@@ -347,10 +350,8 @@ impl<'w> Writer<'w> {
                 adapted: simulation.adapted(),
             }),
             steps: simulation.step(),
-            crossings: (Skin::new(&x, &self.triangles).letting(self.passing))
-                .crossings()
-                .len(),
-            pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),
+            crossings: skin.crossings().len(),
+            pierced: (self.world).crossings_of(&skin, simulation.time()),
             audit: self.audit,
             frames: self.frames,
             deepest: self.deepest,

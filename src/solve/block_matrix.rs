@@ -284,6 +284,7 @@ impl Columns {
     /// Finishes the pattern when all rows are there.
     fn finish(&mut self) {
         self.local = std::mem::take(&mut self.added).as_slice().into();
+        self.global.shrink_to_fit();
     }
 
     fn row(&self, row: usize) -> Range<usize> {

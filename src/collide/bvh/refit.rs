@@ -58,7 +58,12 @@ struct Subtree {
 impl Refit {
     /// The refit of a tree over triangles with corners at these places.
     pub(in crate::collide) fn new(tree: &Bvh, places: impl Fn(u32) -> [u32; 3]) -> Self {
-        let mut all = Self::default();
+        let leaves = tree.len().div_ceil(2);
+        let mut all = Self {
+            leaves: Vec::with_capacity(leaves),
+            inner: Vec::with_capacity(tree.len() - leaves),
+            ..Self::default()
+        };
         for node in (0..tree.len() as u32).rev() {
             match tree.node(node) {
                 Node::Leaf(triangle) => {

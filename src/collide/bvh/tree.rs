@@ -9,6 +9,7 @@
 use glam::DVec3;
 
 use crate::collide::bvh::kdop::Kdop;
+use crate::parallel;
 use crate::simd::InstructionSet;
 
 /// A node's two children, or the triangle of a leaf.
@@ -95,10 +96,9 @@ impl Bvh {
             items.len() <= MOST,
             "a tree of no more than {MOST} triangles"
         );
-        let mut nodes = Vec::with_capacity((2 * items.len()).saturating_sub(1));
-        if !items.is_empty() {
-            nodes.push(0);
-            split(&mut items, &mut nodes, 0);
+        let mut nodes = vec![0; (2 * items.len()).saturating_sub(1)];
+        if let [root, below @ ..] = &mut nodes[..] {
+            *root = split(&mut items, below, 1);
         }
         let leaf = |node: u32| u32::from(nodes[node as usize] & LEAF != 0);
         let below = (0..).zip(&nodes).map(|(node, &word)| match word & LEAF {
@@ -157,13 +157,48 @@ impl Bvh {
     }
 
     /// Computes all volumes, in the order of the nodes, from those of the triangles.
-    pub fn refit<const N: usize>(&self, leaf: impl Fn(u32) -> Kdop<N>, volumes: &mut Vec<Kdop<N>>) {
+    pub fn refit<const N: usize>(
+        &self,
+        leaf: impl Fn(u32) -> Kdop<N> + Sync,
+        volumes: &mut Vec<Kdop<N>>,
+    ) {
         volumes.resize(self.nodes.len(), Kdop::EMPTY);
-        for index in (0..self.nodes.len()).rev() {
-            volumes[index] = match self.node(index as u32) {
-                Node::Inner(first) => {
-                    let first = first as usize;
-                    volumes[first].union(&volumes[first + 1])
+        self.refit_nodes(0, &leaf, volumes);
+    }
+
+    /// Computes the volumes of nodes from the `first` on, which are the root or a whole generation
+    /// and all below.
+    fn refit_nodes<const N: usize>(
+        &self,
+        first: usize,
+        leaf: &(impl Fn(u32) -> Kdop<N> + Sync),
+        volumes: &mut [Kdop<N>],
+    ) {
+        /// The fewest nodes that are worth another thread.
+        const FEWEST: usize = 1 << 13;
+        // How many are left once all below them are done.
+        let mut left = volumes.len();
+        if left >= FEWEST {
+            let siblings = 2 - usize::from(first == 0);
+            let mut starts = (first..first + siblings).map(|node| match self.node(node as u32) {
+                Node::Inner(start) => start as usize - first,
+                Node::Leaf(_) => volumes.len(),
+            });
+            // All below the first of two lie before all below the second.
+            let last = starts.next_back().unwrap_or(siblings);
+            let (own, below) = volumes.split_at_mut(siblings);
+            let (one, two) = below.split_at_mut(last - siblings);
+            parallel::join(
+                || self.refit_nodes(first + siblings, leaf, one),
+                || self.refit_nodes(first + last, leaf, two),
+            );
+            left = own.len();
+        }
+        for index in (0..left).rev() {
+            volumes[index] = match self.node((first + index) as u32) {
+                Node::Inner(child) => {
+                    let child = child as usize - first;
+                    volumes[child].union(&volumes[child + 1])
                 }
                 Node::Leaf(triangle) => leaf(triangle),
             };
@@ -171,11 +206,13 @@ impl Bvh {
     }
 }
 
-/// Makes node `index` the tree of `items`.
-fn split(items: &mut [(u32, DVec3)], nodes: &mut Vec<u32>, index: usize) {
+/// The tree of some items: fills the nodes below its root, of which the first has this number, and
+/// returns the root.
+fn split(items: &mut [(u32, DVec3)], below: &mut [u32], first: u32) -> u32 {
+    /// The fewest items that are worth another thread.
+    const FEWEST: usize = 1 << 12;
     if let [(triangle, _)] = items {
-        nodes[index] = *triangle | LEAF;
-        return;
+        return *triangle | LEAF;
     }
     let (mut low, mut high) = (DVec3::INFINITY, DVec3::NEG_INFINITY);
     for (_, center) in items.iter() {
@@ -185,18 +222,25 @@ fn split(items: &mut [(u32, DVec3)], nodes: &mut Vec<u32>, index: usize) {
     let extent = high - low;
     let axis = (1..3).fold(0, |best, k| if extent[k] > extent[best] { k } else { best });
     let middle = items.len() / 2;
-    // Ties by number: the tree is a function of the mesh.
+    // Ties by number: which items are on which side is a function of the mesh, also if their order
+    // there is not.
     items.select_nth_unstable_by(middle, |a, b| {
         a.1[axis].total_cmp(&b.1[axis]).then(a.0.cmp(&b.0))
     });
-    let first = nodes.len();
-    nodes[index] = first as u32;
-    nodes.extend([0, 0]);
     let (left, right) = items.split_at_mut(middle);
-    left.sort_unstable_by_key(|item| item.0);
-    right.sort_unstable_by_key(|item| item.0);
-    split(left, nodes, first);
-    split(right, nodes, first + 1);
+    // The two children, all below the one, all below the other.
+    let (children, below) = below.split_at_mut(2);
+    let (of_left, of_right) = below.split_at_mut(2 * middle - 2);
+    let second = first + 2 * middle as u32;
+    let mut build_left = || split(left, of_left, first + 2);
+    let mut build_right = || split(right, of_right, second);
+    let both = if middle < FEWEST {
+        (build_left(), build_right())
+    } else {
+        parallel::join(build_left, build_right)
+    };
+    children.copy_from_slice(&[both.0, both.1]);
+    first
 }
 
 #[cfg(test)]
@@ -206,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_tree_holds_every_triangle_once_and_children_follow_parents() {
-        for n in [0u32, 1, 2, 3, 17, 1000] {
+        for n in [0u32, 1, 2, 3, 17, 1000, 20_001] {
             let center = |i: u32| DVec3::new(f64::from(i * 7919 % 101), f64::from(i % 13), 0.0);
             let tree = Bvh::build((0..n).map(|i| (i, center(i))).collect());
             let mut seen: Vec<u32> = Vec::new();
@@ -220,9 +264,36 @@ mod tests {
             assert!(seen.into_iter().eq(0..n));
             let mut volumes = Vec::new();
             tree.refit(|t| Kdop18::around(&[center(t)], 0.0), &mut volumes);
+            for (index, volume) in (0..).zip(&volumes) {
+                assert_eq!(
+                    *volume,
+                    match tree.node(index) {
+                        Node::Inner(first) => {
+                            volumes[first as usize].union(&volumes[first as usize + 1])
+                        }
+                        Node::Leaf(t) => Kdop18::around(&[center(t)], 0.0),
+                    }
+                );
+            }
             if let Some(root) = volumes.first() {
                 assert!((0..n).all(|i| root.contains(center(i))));
             }
+        }
+    }
+
+    #[test]
+    fn threads_build_the_tree_that_one_builds() {
+        let center = |i: u32| DVec3::new(f64::from(i * 7919 % 10_007), f64::from(i % 131), 0.0);
+        let build = || {
+            let tree = Bvh::build((0..50_000).map(|i| (i, center(i))).collect());
+            let mut volumes = Vec::new();
+            tree.refit(|t| Kdop18::around(&[center(t)], 0.1), &mut volumes);
+            (tree, volumes)
+        };
+        let alone = build();
+        for threads in [2, 3] {
+            let shared = parallel::on_threads(threads, build);
+            assert_eq!(shared.unwrap(), alone);
         }
     }
 

@@ -14,7 +14,8 @@
 use glam::{DVec2, DVec3};
 
 use crate::collide::bvh::tree::{Bvh, Node};
-use crate::collide::surface::Surface;
+use crate::collide::surface::{NO_FACE, Surface};
+use crate::parallel;
 use crate::simd::InstructionSet;
 
 /// The number of levels of cells; a block has from 2 to 16 of the smallest cells along a side.
@@ -269,6 +270,43 @@ impl<'a> Together<'a> {
     }
 }
 
+/// The triangles that touch each cell of a chart, ascending.
+#[derive(Clone, Debug)]
+struct InCells {
+    starts: Vec<u32>,
+    triangles: Vec<u32>,
+}
+
+impl InCells {
+    /// Sorts the members of a chart, ascending, by the cells of their places.
+    fn new(chart: &Chart, members: &[u32], places: &[Place]) -> Self {
+        let each = |take: &mut dyn FnMut(usize, u32)| {
+            for &t in members {
+                for_cells(places[t as usize], |x, y| {
+                    take((y * chart.cells[0] + x) as usize, t);
+                });
+            }
+        };
+        let mut starts = vec![0_u32; (chart.cells[0] * chart.cells[1]) as usize + 1];
+        each(&mut |cell, _| starts[cell + 1] += 1);
+        for cell in 1..starts.len() {
+            starts[cell] += starts[cell - 1];
+        }
+        let mut next = starts.clone();
+        let mut triangles = vec![0; starts.last().map_or(0, |&all| all as usize)];
+        each(&mut |cell, t| {
+            triangles[next[cell] as usize] = t;
+            next[cell] += 1;
+        });
+        Self { starts, triangles }
+    }
+
+    /// The triangles that touch a cell.
+    fn of(&self, cell: usize) -> &[u32] {
+        &self.triangles[self.starts[cell] as usize..self.starts[cell + 1] as usize]
+    }
+}
+
 /// One chart's grid.
 #[derive(Clone, Debug)]
 struct Chart {
@@ -362,8 +400,10 @@ pub(in crate::collide) struct Charts {
     /// The place of each triangle, and its corners in the chart in m.
     places: Vec<Place>,
     corners: Vec<[DVec2; 3]>,
+    /// The rectangles around these.
+    boxes: Vec<Box2>,
     /// The triangles that touch each cell of each chart.
-    in_cells: Vec<Vec<Vec<u32>>>,
+    in_cells: Vec<InCells>,
 }
 
 impl Charts {
@@ -375,19 +415,14 @@ impl Charts {
             corners: vec![[DVec2::ZERO; 3]; n],
             ..Self::default()
         };
-        let mut at_edge: Vec<Vec<u32>> = vec![Vec::new(); surface.edges().len()];
-        for t in 0..n as u32 {
-            for edge in surface.edges_of(t) {
-                at_edge[edge as usize].push(t);
-            }
-        }
         let mut seen = vec![false; n];
         for seed in 0..n as u32 {
             if !seen[seed as usize] {
-                let members = charts.flatten(surface, rest, &at_edge, seed, &mut seen);
-                charts.add(surface, &at_edge, &members);
+                let members = charts.flatten(surface, rest, seed, &mut seen);
+                charts.add(surface, &members);
             }
         }
+        charts.boxes = parallel::map(n, |t| Box2::around(&charts.corners[t]));
         charts
     }
 
@@ -396,7 +431,6 @@ impl Charts {
         &mut self,
         surface: &Surface,
         rest: &[DVec3],
-        at_edge: &[Vec<u32>],
         seed: u32,
         seen: &mut [bool],
     ) -> Vec<u32> {
@@ -414,10 +448,10 @@ impl Charts {
             self.corners[t as usize] =
                 corners(t).map(|p| DVec2::new((p - from).dot(along), (p - from).dot(across)));
             for edge in surface.edges_of(t) {
-                let [s, r] = at_edge[edge as usize][..] else {
+                let other = surface.beyond(edge, t);
+                if other == NO_FACE {
                     continue;
-                };
-                let other = if s == t { r } else { s };
+                }
                 if !seen[other as usize] && normal(corners(other)).dot(up) >= STEEP {
                     seen[other as usize] = true;
                     members.push(other);
@@ -430,7 +464,7 @@ impl Charts {
 
     /// Makes a chart of triangles that have corners. Makes none if they have no area, or lie too
     /// far apart for a grid.
-    fn add(&mut self, surface: &Surface, at_edge: &[Vec<u32>], members: &[u32]) {
+    fn add(&mut self, surface: &Surface, members: &[u32]) {
         let (mut low, mut high) = (DVec2::INFINITY, DVec2::NEG_INFINITY);
         let mut area = 0.0;
         for &t in members {
@@ -457,20 +491,17 @@ impl Charts {
             row: cells[0].div_ceil(TILE),
             first_tile: self.tiles.len() as u32,
         };
-        let mut in_cells = vec![Vec::new(); (cells[0] * cells[1]) as usize];
         for &t in members {
-            let corners = self.corners[t as usize];
-            let place = place(&chart, number, &corners);
-            self.places[t as usize] = place;
-            for_cells(place, |x, y| in_cells[(y * cells[0] + x) as usize].push(t));
+            self.places[t as usize] = place(&chart, number, &self.corners[t as usize]);
         }
+        let in_cells = InCells::new(&chart, members, &self.places);
         // Edges with nothing of the chart on their other side, as seen by their triangle.
-        let mut borders: Vec<Vec<[DVec2; 2]>> = vec![Vec::new(); in_cells.len()];
+        let mut borders: Vec<Vec<[DVec2; 2]>> = vec![Vec::new(); (cells[0] * cells[1]) as usize];
         for &t in members {
             for (k, &edge) in surface.edges_of(t).iter().enumerate() {
-                let inside = |&other: &u32| members.binary_search(&other).is_ok();
-                let around = &at_edge[edge as usize];
-                if !(around.len() == 2 && around.iter().all(inside)) {
+                let beyond = surface.beyond(edge, t);
+                let inside = self.places.get(beyond as usize);
+                if inside.is_none_or(|place| place.chart != number) {
                     let ends = [0, 1].map(|i| self.corners[t as usize][(k + i) % 3]);
                     for_cells(place(&chart, number, &ends), |x, y| {
                         borders[(y * cells[0] + x) as usize].push(ends);
@@ -489,16 +520,15 @@ impl Charts {
         let (columns, rows) = (chart.row, cells[1].div_ceil(TILE));
         let index = |x: u32, y: u32| (y * cells[0] + x) as usize;
         // The share of each cell that triangles cover.
-        let covered: Vec<f64> = (0..cells[0] * cells[1])
-            .map(|cell| {
-                let low = chart.corner([cell % cells[0], cell / cells[0]]);
-                let parts = in_cells[cell as usize]
-                    .iter()
-                    .map(|&t| area_of(&clip(&self.corners[t as usize], low, low + chart.width)));
-                parts.sum::<f64>() / (chart.width * chart.width)
-            })
-            .collect();
-        for tile in 0..columns * rows {
+        let covered = parallel::map((cells[0] * cells[1]) as usize, |cell| {
+            let at = cell as u32;
+            let low = chart.corner([at % cells[0], at / cells[0]]);
+            let parts = (in_cells.of(cell).iter())
+                .map(|&t| area_of(&clip(&self.corners[t as usize], low, low + chart.width)));
+            parts.sum::<f64>() / (chart.width * chart.width)
+        });
+        let tile = |tile: usize| {
+            let tile = tile as u32;
             let (column, row) = (tile % columns, tile / columns);
             let next = |x: u32, y: u32| {
                 let exists = x < columns && y < rows;
@@ -512,7 +542,7 @@ impl Charts {
             let ends = [0, 1].map(|k| ([left, bottom][k] + TILE).min(cells[k]));
             let mut triangles: Vec<u32> = (bottom..ends[1])
                 .flat_map(|y| (left..ends[0]).map(move |x| (x, y)))
-                .flat_map(|(x, y)| in_cells[index(x, y)].iter().copied())
+                .flat_map(|(x, y)| in_cells.of(index(x, y)).iter().copied())
                 .collect();
             triangles.sort_unstable();
             triangles.dedup();
@@ -563,7 +593,7 @@ impl Charts {
                     whole.push(if border {
                         let mut triangles: Vec<u32> = all
                             .clone()
-                            .flat_map(|(x, y)| in_cells[index(x, y)].iter().copied())
+                            .flat_map(|(x, y)| in_cells.of(index(x, y)).iter().copied())
                             .collect();
                         triangles.sort_unstable();
                         triangles.dedup();
@@ -584,7 +614,7 @@ impl Charts {
                     });
                 }
             }
-            self.tiles.push(Tile {
+            Tile {
                 vertices,
                 triangles: parts,
                 steepest,
@@ -594,13 +624,15 @@ impl Charts {
                     next(column, row + 1),
                     next(column + 1, row + 1),
                 ],
-            });
-        }
+            }
+        };
+        let tiles = parallel::map((columns * rows) as usize, tile);
         // The order follows a Z-shaped curve through the chart, so that a run of tiles is about as
         // wide as it is high.
         let mut order: Vec<u32> = (0..columns * rows).collect();
         order.sort_by_key(|tile| interleaved(tile % columns, tile / columns));
         let first = chart.first_tile;
+        self.tiles.extend(tiles);
         self.order.extend(order.iter().map(|tile| first + tile));
     }
 
@@ -659,6 +691,11 @@ impl Charts {
         self.corners[triangle as usize]
     }
 
+    /// The rectangle around a triangle in its chart.
+    pub(in crate::collide) fn rectangle(&self, triangle: u32) -> &Box2 {
+        &self.boxes[triangle as usize]
+    }
+
     /// The place of a triangle.
     pub(in crate::collide) fn place(&self, triangle: u32) -> Place {
         self.places[triangle as usize]
@@ -693,24 +730,31 @@ impl Charts {
         }
     }
 
-    /// Adds the triangles of the same chart that may be within `distance` (m) of one, itself
-    /// included. Others may be among them, and some more than once.
+    /// The triangles of the same chart that may be within `distance` (m) of one, itself included,
+    /// ascending. Others may be among them.
     pub(in crate::collide) fn around(&self, triangle: u32, distance: f64, out: &mut Vec<u32>) {
+        out.clear();
         let place = self.place(triangle);
         let Some(chart) = self.charts.get(place.chart as usize) else {
             return;
         };
         let by = (distance / chart.width).ceil().min(f64::from(u16::MAX)) as u16;
         let in_cells = &self.in_cells[place.chart as usize];
+        let own = self.rectangle(triangle);
         for_cells(place.grown(by, chart), |x, y| {
-            out.extend(&in_cells[(y * chart.cells[0] + x) as usize]);
+            let there = in_cells.of((y * chart.cells[0] + x) as usize).iter();
+            let near = |t: &&u32| own.is_near(self.rectangle(**t), distance);
+            out.extend(there.filter(near));
         });
+        out.sort_unstable();
+        out.dedup();
     }
 
     /// Forgets the parts that only finding pairs needs.
     pub(in crate::collide) fn without_cells(mut self) -> Self {
         self.in_cells = Vec::new();
         self.corners = Vec::new();
+        self.boxes = Vec::new();
         self
     }
 
@@ -722,6 +766,34 @@ impl Charts {
         covers.then_some(block)
     }
 }
+
+/// A rectangle of a chart, along its axes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::collide) struct Box2 {
+    low: DVec2,
+    high: DVec2,
+}
+
+impl Box2 {
+    /// The rectangle around points.
+    pub(in crate::collide) fn around(points: &[DVec2]) -> Self {
+        Self {
+            low: points.iter().fold(DVec2::INFINITY, |low, &p| low.min(p)),
+            high: (points.iter()).fold(DVec2::NEG_INFINITY, |high, &p| high.max(p)),
+        }
+    }
+
+    /// Whether things in the two may be closer than `distance` (m), with room for what their own
+    /// distance is rounded by.
+    pub(in crate::collide) fn is_near(&self, other: &Self, distance: f64) -> bool {
+        let gap = (other.low - self.high).max(self.low - other.high);
+        gap.max_element() < distance * (1.0 + ROUNDED)
+    }
+}
+
+/// The share of a distance by which it may have been rounded: no thickness is less than 1e-8 times
+/// the coordinates.
+const ROUNDED: f64 = 1e-6;
 
 /// The cells around points.
 fn place(chart: &Chart, number: u32, points: &[DVec2]) -> Place {

@@ -7,11 +7,14 @@
 //! is large enough for just its distance. On a mesh whose cells are larger than the reach there are
 //! few or none.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use glam::{DVec2, DVec3};
 
-use crate::collide::cull::charts::{Charts, NONE};
+use crate::collide::cull::charts::{Box2, Charts, NONE};
 use crate::collide::narrow::closest::{on_segments, on_triangle};
 use crate::collide::surface::Surface;
+use crate::parallel;
 
 /// The most pairs for each triangle that are worth being listed.
 const MOST: usize = 48;
@@ -78,16 +81,23 @@ struct Lists {
 }
 
 impl Lists {
-    fn new(mut pairs: Vec<(u32, u32)>, count: usize) -> Self {
-        pairs.sort_unstable();
-        let mut starts = vec![0; count + 1];
-        for &(a, _) in &pairs {
-            starts[a as usize + 1] += 1;
-        }
+    /// The second numbers of pairs by the first, of which there are `count`.
+    fn new<I: Iterator<Item = (u32, u32)>>(pairs: impl Fn() -> I, count: usize) -> Self {
+        let mut starts = vec![0_u32; count + 1];
+        pairs().for_each(|(a, _)| starts[a as usize + 1] += 1);
         for k in 0..count {
             starts[k + 1] += starts[k];
         }
-        let entries = pairs.into_iter().map(|(_, b)| b).collect();
+        let mut next = starts.clone();
+        let mut entries = vec![0; starts[count] as usize];
+        for (a, b) in pairs() {
+            let at = &mut next[a as usize];
+            entries[*at as usize] = b;
+            *at += 1;
+        }
+        for row in starts.windows(2) {
+            entries[row[0] as usize..row[1] as usize].sort_unstable();
+        }
         Self { starts, entries }
     }
 
@@ -99,81 +109,50 @@ impl Lists {
 
 impl RestAdjacent {
     /// Finds all pairs closer than `distance` (m) in their chart; `None` if there are too many. A
-    /// pair belongs to the patch of the triangle that owns its first feature.
+    /// pair belongs to the patch of the triangle that owns its first feature; `patches` are the
+    /// triangles of each.
     pub(in crate::collide) fn find(
         surface: &Surface,
         charts: &Charts,
         distance: f64,
-        patch_of: impl Fn(u32) -> usize,
-        patches: usize,
+        patches: &[Vec<u32>],
     ) -> Option<Self> {
-        type Found = ((u32, u32), RestAdjacentPair);
-        let mut found: Vec<Vec<Found>> = vec![Vec::new(); patches];
-        let (mut faces, mut edges) = (Vec::new(), Vec::new());
-        let mut around = Vec::new();
         let most = MOST * surface.triangles().len();
-        for s in 0..surface.triangles().len() as u32 {
-            let face = surface.face(s);
-            around.clear();
-            charts.around(s, distance, &mut around);
-            around.sort_unstable();
-            around.dedup();
-            for &t in &around {
-                let other = surface.face(t);
-                let corners = charts.corners(t);
-                let mut add = |edges: bool, a: u32, b: u32, apart: f64, points: &[DVec2]| {
-                    let place = charts.place_of(s, points);
-                    let pair = RestAdjacentPair {
-                        edges,
-                        a,
-                        b,
-                        square: (apart * apart * (1.0 - 1e-6)) as f32,
-                    };
-                    let block = charts.block(place).unwrap_or((NONE, 0));
-                    found[patch_of(s)].push((block, pair));
-                };
-                for (k, vertex) in face.owned_corners_at() {
-                    if other.corners.contains(&vertex) {
-                        continue;
-                    }
-                    let p = charts.corners(s)[k];
-                    let apart = to_triangle(p, corners);
-                    if apart < distance {
-                        let [a, b, c] = corners;
-                        add(false, vertex, t, apart, &[p, a, b, c]);
-                        faces.push((vertex, t));
-                    }
-                }
-                for (i, [p, q]) in face.owned_edges() {
-                    for (j, ends) in other.owned_edges() {
-                        let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
-                        if a >= b || ends.contains(&p) || ends.contains(&q) {
-                            continue;
-                        }
-                        let at = |corners: [DVec2; 3], k: usize| [corners[k], corners[(k + 1) % 3]];
-                        let (one, two) = (at(charts.corners(s), i), at(corners, j));
-                        let apart = between(one, two);
-                        if apart < distance {
-                            add(true, a, b, apart, &[one[0], one[1], two[0], two[1]]);
-                            edges.push((a, b));
-                        }
-                    }
+        let count = AtomicUsize::new(0);
+        let of_patch = |patch: usize| {
+            let mut found = Vec::new();
+            let mut around = Vec::new();
+            for &s in &patches[patch] {
+                let before = found.len();
+                charts.around(s, distance, &mut around);
+                find_pairs(surface, charts, distance, s, &around, &mut found);
+                let new = found.len() - before;
+                if count.fetch_add(new, Ordering::Relaxed) + new > most {
+                    // There are too many in all, whichever were found first.
+                    return RestAdjacentPairs::default();
                 }
             }
-            if faces.len() + edges.len() > most {
-                return None;
-            }
+            grouped(found)
+        };
+        let patches = parallel::map(patches.len(), of_patch);
+        if count.into_inner() > most {
+            return None;
         }
-        let vertices = surface
-            .triangles()
-            .iter()
-            .flatten()
-            .max()
-            .map_or(0, |&v| v as usize + 1);
+        let list = |edges: bool, count: usize| {
+            let pairs = patches.iter().flat_map(|of| &of.pairs);
+            let chosen = pairs.filter(move |pair| pair.edges == edges);
+            Lists::new(|| chosen.clone().map(|pair| (pair.a, pair.b)), count)
+        };
+        let vertices = surface.triangles().iter().flatten().max();
+        let vertices = vertices.map_or(0, |&v| v as usize + 1);
+        let (faces, edges) = parallel::join(
+            || list(false, vertices),
+            || list(true, surface.edges().len()),
+        );
         Some(Self {
-            patches: found.into_iter().map(grouped).collect(),
-            faces: Lists::new(faces, vertices),
-            edges: Lists::new(edges, surface.edges().len()),
+            faces,
+            edges,
+            patches,
         })
     }
 
@@ -193,10 +172,80 @@ impl RestAdjacent {
     }
 }
 
+/// A pair after the block around it.
+type Found = ((u32, u32), RestAdjacentPair);
+
+/// Appends the pairs of which a triangle owns the first feature and one of those around it the
+/// other.
+fn find_pairs(
+    surface: &Surface,
+    charts: &Charts,
+    distance: f64,
+    s: u32,
+    around: &[u32],
+    found: &mut Vec<Found>,
+) {
+    let face = surface.face(s);
+    let own = charts.corners(s);
+    let at = |corners: [DVec2; 3], k: usize| [corners[k], corners[(k + 1) % 3]];
+    for &t in around {
+        let other = surface.face(t);
+        let corners = charts.corners(t);
+        let whole = charts.rectangle(t);
+        let mut add = |edges: bool, a: u32, b: u32, apart: f64, points: &[DVec2]| {
+            let place = charts.place_of(s, points);
+            let pair = RestAdjacentPair {
+                edges,
+                a,
+                b,
+                square: (apart * apart * (1.0 - 1e-6)) as f32,
+            };
+            let block = charts.block(place).unwrap_or((NONE, 0));
+            found.push((block, pair));
+        };
+        for (k, vertex) in face.owned_corners_at() {
+            let p = own[k];
+            let is_far = !Box2::around(&[p]).is_near(whole, distance);
+            if is_far || other.corners.contains(&vertex) {
+                continue;
+            }
+            let apart = to_triangle(p, corners);
+            if apart < distance {
+                let [a, b, c] = corners;
+                add(false, vertex, t, apart, &[p, a, b, c]);
+            }
+        }
+        for (i, [p, q]) in face.owned_edges() {
+            let one = at(own, i);
+            let around_one = Box2::around(&one);
+            if !around_one.is_near(whole, distance) {
+                continue;
+            }
+            for (j, ends) in other.owned_edges() {
+                let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
+                if a >= b || ends.contains(&p) || ends.contains(&q) {
+                    continue;
+                }
+                let two = at(corners, j);
+                if !around_one.is_near(&Box2::around(&two), distance) {
+                    continue;
+                }
+                let apart = between(one, two);
+                if apart < distance {
+                    add(true, a, b, apart, &[one[0], one[1], two[0], two[1]]);
+                }
+            }
+        }
+    }
+}
+
 /// Sorts pairs by their blocks.
-fn grouped(mut found: Vec<((u32, u32), RestAdjacentPair)>) -> RestAdjacentPairs {
+fn grouped(mut found: Vec<Found>) -> RestAdjacentPairs {
     found.sort_unstable_by_key(|(block, pair)| (*block, pair.edges, pair.a, pair.b));
-    let mut rest_adjacent = RestAdjacentPairs::default();
+    let mut rest_adjacent = RestAdjacentPairs {
+        pairs: Vec::with_capacity(found.len()),
+        ..RestAdjacentPairs::default()
+    };
     for (block, pair) in found {
         match rest_adjacent.groups.last_mut() {
             Some(group) if group.block == block => group.square = group.square.min(pair.square),
@@ -208,6 +257,7 @@ fn grouped(mut found: Vec<((u32, u32), RestAdjacentPair)>) -> RestAdjacentPairs 
         }
         rest_adjacent.pairs.push(pair);
     }
+    rest_adjacent.groups.shrink_to_fit();
     rest_adjacent
 }
 

@@ -146,6 +146,11 @@ impl Galerkin {
                 (galerkin.sums).push((block - lower.starts[*own as usize]) as u32);
             }
         }
+        // They stay as long as the run does.
+        galerkin.near.shrink_to_fit();
+        galerkin.far.shrink_to_fit();
+        galerkin.targets.shrink_to_fit();
+        galerkin.sums.shrink_to_fit();
         galerkin
     }
 

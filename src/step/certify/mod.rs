@@ -17,6 +17,8 @@
 mod hits;
 mod kept;
 
+use std::sync::Arc;
+
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Comm;
@@ -48,7 +50,7 @@ const LED_OUT: f64 = 0.1;
 /// The certification of substeps, with what it keeps from one to the next.
 #[derive(Debug)]
 pub(crate) struct Certification {
-    scenery: Scenery,
+    scenery: Arc<Scenery>,
     /// The positions at which all vertices start and to which they would go, those of cloth before
     /// those of bodies, in m.
     start: Vec<DVec3>,
@@ -189,12 +191,8 @@ impl Certification {
     /// The certification of a world's cloth; `None` if its scene does not ask for it.
     pub(crate) fn new(world: &World) -> Option<Self> {
         let geometry = world.geometry();
-        world.scene().contact.certify.then(|| Self {
-            scenery: Scenery::new(
-                geometry.cloth.surface(),
-                geometry.cloth.rest(),
-                geometry.bodies,
-            ),
+        world.scenery().map(|scenery| Self {
+            scenery: Arc::clone(scenery),
             start: Vec::new(),
             goal: Vec::new(),
             edge: mean_edge(geometry.cloth),

@@ -123,6 +123,10 @@ impl Triangles {
                 other: local_vertices.index(column),
             }));
         }
+        // They stay as long as the run does.
+        all.fours.shrink_to_fit();
+        all.names.shrink_to_fit();
+        all.columns.shrink_to_fit();
         all
     }
 

@@ -14,6 +14,7 @@ mod news;
 mod passing;
 mod pins;
 mod ranks;
+mod threads_of_setup;
 mod unlike;
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use rayon::ThreadPoolBuildError;
 use thiserror::Error;
 use weft_io::Show as _;
 use weft_partition::PartitionError;
@@ -22,6 +23,9 @@ pub enum WorldError {
     /// The mesh cannot be cut.
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    /// The system does not give the threads for the set-up.
+    #[error("the threads of the set-up: {0}; ask for fewer with --threads or --ranks")]
+    Threads(#[from] ThreadPoolBuildError),
     /// The samples of a body that deforms can no longer be read.
     #[error("body `{body}`: {source}")]
     Sample {
@@ -185,6 +189,17 @@ impl fmt::Display for Names<'_> {
         match self.0.len().saturating_sub(NAMED) {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl WorldError {
+    /// The exit code of the command: 4 if the machine is at fault, 3 if the scene is.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Threads(_) => 4,
+            _ => 3,
         }
     }
 }

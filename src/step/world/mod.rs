@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `start` | cloth as a scene starts it |
+//! | `collisions` | trees and charts for collision tests |
 //! | `prescribed_motion` | vertices that pins hold |
 //! | `patch_triangles` | which triangles touch which patch |
 //! | `deforming` | bodies at any time, also those that deform |
@@ -10,6 +11,7 @@
 //! | `sizes`, `warnings` | how large things are, and what is likely a mistake |
 //! | `error` | why a scene cannot be simulated |
 
+mod collisions;
 mod deforming;
 mod error;
 mod friction;
@@ -19,11 +21,14 @@ mod sizes;
 mod start;
 mod warnings;
 
+use std::sync::Arc;
+
 use glam::DVec3;
 use sha2::{Digest as _, Sha256};
-use weft_partition::{Aggregates, Graph, PatchOptions, PatchTree};
+use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
 use weft_runtime::wire::hex;
 
+use self::collisions::Collisions;
 use self::deforming::moved;
 pub use self::error::WorldError;
 pub(crate) use self::friction::Friction;
@@ -36,18 +41,17 @@ use self::start::{
 };
 use super::error::Named;
 use crate::collide::audit::{Audited, Crossing, Met, Skin};
-use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
+use crate::collide::certify::Scenery;
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Passing, Solid};
 use crate::mesh::{
     FileAxes, TriMesh, build_body_of_file, build_cloth, build_cloth_of_file, check_body,
     disagreement, warp,
 };
+use crate::parallel;
 use crate::physics::ClothModel;
 use crate::scene::defaults::GRAVITY;
-use crate::scene::{
-    ClothSource, Culling, Pin, Pipeline, Placement, Preconditioner, Scene, Shape, Surface,
-};
+use crate::scene::{ClothSource, Pin, Pipeline, Placement, Preconditioner, Scene, Shape};
 use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
@@ -79,6 +83,8 @@ pub struct World {
     aggregates: Option<Aggregates>,
     surface: ClothSurface,
     bodies: Vec<Collider>,
+    /// All triangles that certification looks at, if the scene asks for it.
+    scenery: Option<Arc<Scenery>>,
     body_meshes: Vec<TriMesh>,
     solids: Vec<Solid>,
     body_motions: Vec<BodyMotion>,
@@ -99,11 +105,24 @@ pub struct World {
 }
 
 impl World {
-    /// Builds meshes, model, patches and trees.
+    /// Builds meshes, model, patches and trees, on the thread that calls.
     ///
     /// # Errors
     /// What is wrong with a mesh, a pin or the partition, by name.
     pub fn build(scene: &Scene) -> Result<Self, WorldError> {
+        Self::build_on(scene, 1)
+    }
+
+    /// Builds the world that [`build`](Self::build) builds, on this many threads; no more than
+    /// there are cores.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), or the system does not give the threads.
+    pub fn build_on(scene: &Scene, threads: usize) -> Result<Self, WorldError> {
+        parallel::on_threads(threads, || Self::set_up(scene))?
+    }
+
+    fn set_up(scene: &Scene) -> Result<Self, WorldError> {
         let mut axes = Vec::new();
         let mut note_axes = |what: &str, name: &str, placement: &Placement, said: FileAxes| {
             let told = disagreement(placement, said);
@@ -189,72 +208,56 @@ impl World {
             }
             pins_before += cloth.pins.len();
         }
-        if scene.contact.self_collision && !scene.keeps_crossings() {
-            check_crossings(scene, &model)?;
-        }
-        let n = model.masses().len();
-        let edges = |pairs: &[[u32; 2]]| {
-            Graph::from_edges(n, pairs.iter().map(|&[a, b]| (a, b)).collect::<Vec<_>>())
-        };
-        // METIS is given the graph of the matrix: bending couples a second ring.
-        let (near, far) = model.couplings();
-        let graph = edges(&[&near[..], &far].concat())?.with_weights(work(n, &near, &far))?;
-        let tree = PatchTree::build(&graph, &patch_options(scene))?;
-
+        let checks = scene.contact.self_collision && !scene.keeps_crossings();
+        // METIS works on one thread; meanwhile others look for crossings.
+        let (checked, cut) = parallel::join(
+            || {
+                if checks {
+                    check_crossings(scene, &model)
+                } else {
+                    Ok(())
+                }
+            },
+            || cut(scene, &model),
+        );
+        checked?;
+        let (graph, tree) = cut?;
+        let n = tree.vertex_count();
         let graph = graph.renumbered(&tree)?;
-        let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
-        let aggregates = multilevel
-            .then(|| Aggregates::build(&graph, &tree, &aggregate_options(scene.solver.tolerance)))
-            .transpose()?;
-        let model = model.renumbered(tree.old_to_new());
-        let (near, far) = model.couplings();
         let old = |v: usize| tree.new_to_old()[v] as usize;
         let mut is_pinned = vec![false; n];
         for pinned in &mut pinned {
             pinned.vertex = tree.old_to_new()[pinned.vertex as usize];
             is_pinned[pinned.vertex as usize] = true;
         }
-        let patch_triangles =
-            PatchTriangles::new(model.triangles(), tree.patch_count(), |vertex| {
-                tree.patch_of(vertex)
-            });
-        let surface = ClothSurface::new(
-            model.triangles(),
-            model.rest(),
-            tree.patch_count(),
-            |vertex| tree.patch_of(vertex),
-        )
-        .letting(passing(scene, &model));
-        let of_bodies: Vec<f64> = (scene.bodies.iter())
-            .map(|body| scene.thickness(body.thickness))
-            .collect();
-        let of_vertices: Vec<f64> = (model.cloth_of_vertex().iter())
-            .map(|&cloth| scene.thickness(scene.cloths[cloth as usize].thickness))
-            .collect();
-        let patch_vertices = surface.patch_vertices();
-        let distances = Distances::new(&of_vertices, patch_vertices, &of_bodies, margin(scene));
-        let surface = match scene.contact.culling {
-            Culling::Smooth if scene.contact.self_collision => {
-                surface.with_culling(distances.cloth_reach())
-            }
-            _ => surface,
-        };
-        let meshes = scene.bodies.iter().zip(&body_meshes).zip(&of_bodies);
-        let bodies = meshes.map(|((body, mesh), thickness)| {
-            let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
-                .map(|(&span, cloth)| Coarseness {
-                    span,
-                    distance: 0.5 * scene.thickness(cloth.thickness) + 0.5 * thickness,
-                })
-                .collect();
-            let reach = distances.reach(*thickness);
-            match (body.surface, Analytic::new(&body.shape)) {
-                (Surface::Analytic, Some(shape)) => {
-                    Collider::Analytic(AnalyticBody::new(shape, &coarseness))
-                }
-                _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness))),
-            }
-        });
+        let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
+        let options = aggregate_options(scene.solver.tolerance);
+        // Here METIS works on one thread again.
+        let (aggregates, (model, couplings, collisions)) = parallel::join(
+            || {
+                let build = || Aggregates::build(&graph, &tree, &options);
+                multilevel.then(build).transpose()
+            },
+            || {
+                let model = model.renumbered(tree.old_to_new());
+                let couplings = || -> Result<_, PartitionError> {
+                    let (near, far) = model.couplings();
+                    Ok((graph_of(n, &near)?, graph_of(n, &far)?))
+                };
+                let collisions = || Collisions::new(scene, &model, &tree, &body_meshes, &spans);
+                let (couplings, collisions) = parallel::join(couplings, collisions);
+                (model, couplings, collisions)
+            },
+        );
+        let (aggregates, (near, far)) = (aggregates?, couplings?);
+        let Collisions {
+            surface,
+            distances,
+            bodies,
+            scenery,
+        } = collisions;
+        let patch_of = |vertex| tree.patch_of(vertex);
+        let patch_triangles = PatchTriangles::new(model.triangles(), tree.patch_count(), patch_of);
         let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
             let skin = Skin::new(model.rest(), model.triangles());
             skin.letting(passing(scene, &model)).crossings()
@@ -274,7 +277,8 @@ impl World {
         let all_pins = scene.cloths.iter().flat_map(|cloth| &cloth.pins);
         let pins = Pins::new(all_pins, pinned, followed, model.rest());
         Ok(Self {
-            bodies: bodies.collect(),
+            bodies,
+            scenery,
             kept_at_start,
             start_crossings,
             body_motions,
@@ -287,8 +291,8 @@ impl World {
             velocities: (0..n).map(|v| velocities[old(v)]).collect(),
             graph,
             aggregates,
-            near: edges(&near)?,
-            far: edges(&far)?,
+            near,
+            far,
             scene: scene.clone(),
             body_meshes,
             solids,
@@ -309,7 +313,12 @@ impl World {
     pub fn patch_count(scene: &Scene) -> Result<usize, WorldError> {
         let mut vertices = 0;
         for cloth in &scene.cloths {
-            vertices += build_cloth(cloth)?.positions.len();
+            vertices += match cloth.source {
+                ClothSource::Grid {
+                    vertices: [x, y], ..
+                } if x.min(y) > 1 => x.saturating_mul(y),
+                _ => build_cloth(cloth)?.positions.len(),
+            };
         }
         Ok(patch_options(scene).patches_for(vertices)?)
     }
@@ -359,6 +368,11 @@ impl World {
     #[must_use]
     pub fn body_meshes(&self) -> &[TriMesh] {
         &self.body_meshes
+    }
+
+    /// All triangles that certification looks at; `None` if the scene does not ask for it.
+    pub(crate) fn scenery(&self) -> Option<&Arc<Scenery>> {
+        self.scenery.as_ref()
     }
 
     /// The friction of each pair.
@@ -506,11 +520,17 @@ impl World {
 
     /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this
     /// time, for positions of the cloth's vertices in m, in the numbering of the patch tree.
-    #[must_use]
+    #[cfg(test)]
     pub(crate) fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
-        let cloth = Skin::new(x, self.model.triangles());
+        self.crossings_of(&Skin::new(x, self.model.triangles()), time)
+    }
+
+    /// How many pairs of an edge and a triangle of all cloth, as it lies now, and bodies made of
+    /// triangles cross at this time.
+    #[must_use]
+    pub(crate) fn crossings_of(&self, cloth: &Skin<'_>, time: f64) -> usize {
         let bodies = self.audited_bodies(time).into_iter();
-        let pairs = bodies.map(|(_, body)| match body.meet(&cloth) {
+        let pairs = bodies.map(|(_, body)| match body.meet(cloth) {
             Met::Crossing(between) => between.pairs(),
             Met::Inside(_) => 0,
         });
@@ -561,6 +581,24 @@ impl World {
             .map(|&new| values[new as usize])
             .collect()
     }
+}
+
+/// The graph of pairs of `n` vertices.
+fn graph_of(n: usize, pairs: &[[u32; 2]]) -> Result<Graph, PartitionError> {
+    Graph::from_edges(n, pairs.iter().map(|&[a, b]| (a, b)))
+}
+
+/// Cuts the graph of the matrix, for bending couples a second ring, and tells the graph too.
+fn cut(scene: &Scene, model: &ClothModel) -> Result<(Graph, PatchTree), WorldError> {
+    let n = model.masses().len();
+    let (near, far) = model.couplings();
+    let work = work(n, &near, &far);
+    let mut pairs = near;
+    pairs.extend(far);
+    let graph = graph_of(n, &pairs)?.with_weights(work)?;
+    drop(pairs);
+    let tree = PatchTree::build(&graph, &patch_options(scene))?;
+    Ok((graph, tree))
 }
 
 /// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors,

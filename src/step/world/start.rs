@@ -1,5 +1,7 @@
 //! Cloth as a scene starts it: what pins hold, how fast it is, and that it crosses nothing.
 
+use std::ops::Range;
+
 use glam::DVec3;
 
 use super::error::WorldError;
@@ -8,6 +10,7 @@ use crate::collide::Passing;
 use crate::collide::audit::Skin;
 use crate::collide::{BodyMotion, Solid};
 use crate::mesh::{FileMesh, TriMesh};
+use crate::parallel;
 use crate::physics::ClothModel;
 use crate::scene::{Body, Cloth, Held, Pin, Scene, Slide, Surface};
 
@@ -112,6 +115,9 @@ pub(super) struct BodiesAtStart<'a> {
     pub(super) skins: &'a [Skin<'a>],
 }
 
+/// The number of vertices that are looked at in one go.
+const PIECE: usize = 1 << 12;
+
 /// Refuses cloth that starts inside a body, or across its surface.
 pub(super) fn check_start(
     scene: &Scene,
@@ -123,17 +129,21 @@ pub(super) fn check_start(
         .zip(bodies.motions)
         .map(|(solid, motion)| (solid, motion.at(0.0)));
     for (body, (solid, pose)) in scene.bodies.iter().zip(placed) {
-        for (vertex, &p) in mesh.positions.iter().enumerate() {
-            let depth = solid.depth(pose.undo(p));
-            if depth > 0.0 {
-                return Err(WorldError::StartsInside {
-                    cloth: cloth.to_owned(),
-                    vertex,
-                    body: body.name.clone(),
-                    depth,
-                });
-            }
+        let depth = |vertex: usize| solid.depth(pose.undo(mesh.positions[vertex]));
+        let first_inside = |mut vertices: Range<usize>| vertices.find(|&v| depth(v) > 0.0);
+        let inside = parallel::map_ranges(mesh.positions.len(), PIECE, first_inside);
+        if let Some(vertex) = inside.into_iter().flatten().next() {
+            return Err(WorldError::StartsInside {
+                cloth: cloth.to_owned(),
+                vertex,
+                body: body.name.clone(),
+                depth: depth(vertex),
+            });
         }
+    }
+    let of_triangles = |body: &Body| matches!(body.surface, Surface::Triangles { .. });
+    if !scene.bodies.iter().any(of_triangles) {
+        return Ok(());
     }
     let own = skin(mesh);
     for (body, other) in scene.bodies.iter().zip(bodies.skins) {

@@ -1,0 +1,79 @@
+//! Cloth and bodies as collision tests see them: trees, charts, distances.
+
+use std::sync::Arc;
+
+use weft_partition::PatchTree;
+
+use super::margin;
+use super::start::passing;
+use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
+use crate::collide::certify::Scenery;
+use crate::collide::{ClothSurface, Collider, Distances};
+use crate::mesh::TriMesh;
+use crate::physics::ClothModel;
+use crate::scene::{Body, Culling, Scene, Surface};
+
+/// The parts of a world that collision tests read.
+pub(super) struct Collisions {
+    pub(super) surface: ClothSurface,
+    pub(super) distances: Distances,
+    pub(super) bodies: Vec<Collider>,
+    /// All triangles that certification looks at, if the scene asks for it.
+    pub(super) scenery: Option<Arc<Scenery>>,
+}
+
+impl Collisions {
+    /// The collisions of a model in the numbering of the patch tree. `meshes` are those of the
+    /// bodies, and `spans` the widths in m of the widest face of each cloth.
+    pub(super) fn new(
+        scene: &Scene,
+        model: &ClothModel,
+        tree: &PatchTree,
+        meshes: &[TriMesh],
+        spans: &[f64],
+    ) -> Self {
+        let of_bodies: Vec<f64> = (scene.bodies.iter())
+            .map(|body| scene.thickness(body.thickness))
+            .collect();
+        let of_vertices: Vec<f64> = (model.cloth_of_vertex().iter())
+            .map(|&cloth| scene.thickness(scene.cloths[cloth as usize].thickness))
+            .collect();
+        let (triangles, patches) = (model.triangles(), tree.patch_count());
+        let patch_of = |vertex| tree.patch_of(vertex);
+        let surface = ClothSurface::new(triangles, model.rest(), patches, patch_of)
+            .letting(passing(scene, model));
+        let own = surface.patch_vertices();
+        let distances = Distances::new(&of_vertices, own, &of_bodies, margin(scene));
+        let smooth = scene.contact.culling == Culling::Smooth && scene.contact.self_collision;
+        let surface = match smooth {
+            true => surface.with_culling(distances.cloth_reach()),
+            false => surface,
+        };
+        let collider = |((body, mesh), &thickness): ((&Body, &TriMesh), &f64)| {
+            let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
+                .map(|(&span, cloth)| Coarseness {
+                    span,
+                    distance: 0.5 * scene.thickness(cloth.thickness) + 0.5 * thickness,
+                })
+                .collect();
+            match (body.surface, Analytic::new(&body.shape)) {
+                (Surface::Analytic, Some(shape)) => {
+                    Collider::Analytic(AnalyticBody::new(shape, &coarseness))
+                }
+                _ => {
+                    let reach = distances.reach(thickness);
+                    Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness)))
+                }
+            }
+        };
+        let meshes = scene.bodies.iter().zip(meshes).zip(&of_bodies);
+        let bodies: Vec<Collider> = meshes.map(collider).collect();
+        let scenery = || Arc::new(Scenery::new(surface.surface(), model.rest(), &bodies));
+        Self {
+            scenery: scene.contact.certify.then(scenery),
+            surface,
+            distances,
+            bodies,
+        }
+    }
+}
