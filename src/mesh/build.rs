@@ -5,9 +5,10 @@ use std::path::Path;
 use glam::DVec3;
 use weft_io::Show as _;
 
+use super::check::LARGEST;
 use super::{
-    FileAxes, FileMesh, MeshError, Texture, TriMesh, capsule, check_body, check_cloth, cuboid,
-    grid, icosphere, plane, read_mesh_file, rotation_matrix, shirt,
+    FileAxes, FileMesh, MeshError, Texture, TriMesh, Wanted, capsule, check_body, check_cloth,
+    cuboid, grid, icosphere, plane, read_mesh_file, rotation_matrix, shirt,
 };
 use crate::scene::{
     Body, Cloth, ClothSource, Held, Placement, Shape, Surface, Units, Up, defaults,
@@ -57,7 +58,11 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
                 let mut groups: Vec<&str> = groups.collect();
                 groups.sort_unstable();
                 groups.dedup();
-                let file = read_placed(path, prim.as_deref(), placement, &groups)?;
+                let wanted = Wanted {
+                    groups: &groups,
+                    velocities: cloth.velocities == Some(true),
+                };
+                let file = read_placed(path, prim.as_deref(), placement, &wanted)?;
                 check_cloth(&file.mesh).map_err(|error| in_file(path, error))?;
                 return Ok(file);
             }
@@ -68,15 +73,30 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
     build().map_err(|error| named("cloth", &cloth.name, error))
 }
 
-/// Reads a mesh, with groups of these names, and puts it where its scene says.
+/// Reads a mesh, with what is wanted beside it, and puts it where its scene says.
 pub(super) fn read_placed(
     path: &Path,
     prim: Option<&str>,
     placement: &Placement,
-    groups: &[&str],
+    wanted: &Wanted<'_>,
 ) -> Result<FileMesh, MeshError> {
-    let mut file = read_mesh_file(path, prim, groups)?;
+    let mut file = read_mesh_file(path, prim, wanted)?;
     place(&mut file.mesh, placement, file.axes);
+    if let Some(velocities) = &mut file.velocities {
+        place_vectors(velocities, placement, file.axes);
+        let is_bad = |v: &DVec3| !(v.is_finite() && v.abs().max_element() <= LARGEST);
+        if let Some(vertex) = velocities.iter().position(is_bad) {
+            return Err(MeshError::Format {
+                path: path.to_owned(),
+                place: None,
+                message: format!(
+                    "the velocity of vertex {vertex} (counted from 0) would be {} m/s, with which nothing can be computed; take smaller ones, \
+                     or other `units` or `scale`",
+                    velocities[vertex]
+                ),
+            });
+        }
+    }
     if placement.mirror.is_some() {
         file.turn_over();
     }
@@ -93,9 +113,31 @@ pub(super) fn place(mesh: &mut TriMesh, placement: &Placement, axes: FileAxes) {
         let positions = mesh.positions.iter_mut();
         positions.for_each(|p| *p = up.to_scene(*p));
     }
+    mesh.transform(
+        scale_of(placement, axes),
+        placement.rotation,
+        placement.translation,
+    );
+}
+
+/// Turns and scales vectors as [`place`] does the mesh that they belong to, without moving them.
+fn place_vectors(vectors: &mut Vec<DVec3>, placement: &Placement, axes: FileAxes) {
+    let mut mesh = TriMesh {
+        positions: std::mem::take(vectors),
+        triangles: Vec::new(),
+    };
+    let unmoved = Placement {
+        translation: DVec3::ZERO,
+        ..*placement
+    };
+    place(&mut mesh, &unmoved, axes);
+    *vectors = mesh.positions;
+}
+
+/// The length in m of a unit of a file's coordinates.
+fn scale_of(placement: &Placement, axes: FileAxes) -> f64 {
     let units = placement.units.map(Units::metres).or(axes.metres);
-    let scale = placement.scale * units.unwrap_or(1.0);
-    mesh.transform(scale, placement.rotation, placement.translation);
+    placement.scale * units.unwrap_or(1.0)
 }
 
 /// The axis of a file that points upwards.
@@ -224,7 +266,7 @@ pub fn build_body_of_file(body: &Body) -> Result<FileMesh, MeshError> {
                 prim,
                 placement,
             } => {
-                let file = read_placed(path, prim.as_deref(), placement, &[])?;
+                let file = read_placed(path, prim.as_deref(), placement, &Wanted::default())?;
                 check_body(&file.mesh, true).map_err(|error| in_file(path, error))?;
                 return Ok(file);
             }

@@ -47,7 +47,7 @@ pub(crate) use build::disagreement;
 pub use build::{build_body, build_body_of_file, build_cloth, build_cloth_of_file, warp};
 pub use check::{check_body, check_cloth, check_spacing, check_thickness};
 pub use error::{Fault, FaultKind, FilePlace, MeshError};
-pub use file_mesh::{Faces, FileAxes, FileMesh, Group, Texture, join_equal};
+pub use file_mesh::{Faces, FileAxes, FileMesh, Group, Texture, Wanted, join_equal};
 pub use grid::{grid, plane};
 pub use obj::{write_obj, write_obj_faces, write_obj_of_file};
 pub use pieces::Pieces;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use glam::DVec3;
 
 use super::form::{
-    AlongXAndY, Amount, Count, Counts, Direction, OneOf, Text, Vector, plain, words,
+    AlongXAndY, Amount, Count, Counts, Direction, Flag, OneOf, Text, Vector, plain, words,
 };
 use super::key::{Key, Nested, Value, note_missing, read_keys, write_inline, write_lines};
 use super::load::MOST_VERTICES;
@@ -42,6 +42,7 @@ pub(super) struct ClothKeys {
     rotation: DVec3,
     translation: DVec3,
     velocity: DVec3,
+    velocities: Option<bool>,
     pressure: f64,
     thickness: Option<f64>,
     friction: Option<f64>,
@@ -66,6 +67,7 @@ impl Default for ClothKeys {
             rotation: DVec3::ZERO,
             translation: DVec3::ZERO,
             velocity: DVec3::ZERO,
+            velocities: None,
             pressure: 0.0,
             thickness: None,
             friction: None,
@@ -227,6 +229,18 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
         },
         "The velocity with which it starts.",
     ),
+    Key::new(
+        "velocities",
+        &Of {
+            form: Flag,
+            get: |cloth| cloth.velocities,
+            set: |cloth, are_taken| cloth.velocities = Some(are_taken),
+        },
+        "Whether vertices start with the [velocities](#mesh-files) that the file has, to which \
+         `velocity` is added.",
+    )
+    .unset("they do not, with a warning if the file has some")
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
         "pressure",
         &Of {
@@ -439,6 +453,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         },
         weave: said.weave,
         velocity: said.velocity,
+        velocities: said.velocities,
         pressure: said.pressure,
         thickness: said.thickness,
         friction: said.friction,
@@ -526,6 +541,7 @@ impl From<&Cloth> for ClothKeys {
         let said = Self {
             name: Some(cloth.name.clone()),
             velocity: cloth.velocity,
+            velocities: cloth.velocities,
             pressure: cloth.pressure,
             thickness: cloth.thickness,
             friction: cloth.friction,

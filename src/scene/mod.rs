@@ -164,6 +164,9 @@ pub struct Cloth {
     pub weave: Option<DVec3>,
     /// Initial velocity in m/s.
     pub velocity: DVec3,
+    /// Whether the velocities of vertices that its file has are added to that; if absent, they are
+    /// not, and a warning tells that there are some.
+    pub velocities: Option<bool>,
     /// The pressure in Pa by which the air inside exceeds that outside; 0 unless it is closed.
     pub pressure: f64,
     /// Its thickness in m, if it is not that of all.

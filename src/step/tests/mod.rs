@@ -14,6 +14,7 @@ mod news;
 mod pins;
 mod ranks;
 mod unlike;
+mod velocities;
 
 use std::time::Duration;
 

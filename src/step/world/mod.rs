@@ -91,8 +91,8 @@ pub struct World {
     velocities: Vec<DVec3>,
     /// How many faces of four corners, and of more, the file of each cloth has.
     polygons: Vec<[usize; 2]>,
-    /// Where the scene says other units and axes than files do, in words.
-    axes: Vec<String>,
+    /// Where the scene and its files say different things, in words.
+    disagreements: Vec<String>,
     start_crossings: Vec<Crossing>,
     kept_at_start: Kept,
 }
@@ -103,17 +103,17 @@ impl World {
     /// # Errors
     /// What is wrong with a mesh, a pin or the partition, by name.
     pub fn build(scene: &Scene) -> Result<Self, WorldError> {
-        let mut axes = Vec::new();
-        let mut note_axes = |what: &str, name: &str, placement: &Placement, said: FileAxes| {
+        let mut disagreements = Vec::new();
+        let axes_of = |what: &str, name: &str, placement: &Placement, said: FileAxes| {
             let told = disagreement(placement, said);
-            axes.extend(told.map(|told| format!("{what} `{name}` has {told}; the scene prevails")));
+            told.map(|told| format!("{what} `{name}` has {told}; the scene prevails"))
         };
         let (mut body_meshes, mut body_motions) = (Vec::new(), Vec::new());
         let mut samples = Vec::new();
         for body in &scene.bodies {
             let file = build_body_of_file(body)?;
             if let Shape::Mesh { placement, .. } = &body.shape {
-                note_axes("body", &body.name, placement, file.axes);
+                disagreements.extend(axes_of("body", &body.name, placement, file.axes));
             }
             let deformed = deforming::make(body, &file)?;
             let (mesh, motion) = match deformed {
@@ -152,7 +152,14 @@ impl World {
             let file = build_cloth_of_file(cloth)?;
             polygons.push(file.faces.polygons());
             if let ClothSource::File { placement, .. } = &cloth.source {
-                note_axes("cloth", &cloth.name, placement, file.axes);
+                disagreements.extend(axes_of("cloth", &cloth.name, placement, file.axes));
+            }
+            if file.has_velocities && cloth.velocities.is_none() {
+                disagreements.push(format!(
+                    "cloth `{}` starts without the velocities vx, vy, vz that its file has; take them with `velocities = true`, or say \
+                     `velocities = false`",
+                    cloth.name
+                ));
             }
             let warp = warp(cloth, file.axes);
             let pin_of = pins_of_vertices(&file, cloth, &scene.bodies)?;
@@ -178,11 +185,12 @@ impl World {
                 scene,
                 &format!("cloth `{}`", cloth.name),
             )?;
-            for pin in pin_of {
+            for (own, pin) in pin_of.into_iter().enumerate() {
                 let vertex = velocities.len() as u32;
-                velocities.push(pin.map_or(cloth.velocity, |pin| {
-                    start_velocity(&cloth.pins[pin], cloth.velocity)
-                }));
+                let of_file = file.velocities.as_ref().map(|of| of[own]);
+                let velocity = of_file.map_or(cloth.velocity, |own| cloth.velocity + own);
+                velocities
+                    .push(pin.map_or(velocity, |pin| start_velocity(&cloth.pins[pin], velocity)));
                 let pin = pin.map(|pin| (pins_before + pin) as u32);
                 pinned.extend(pin.map(|pin| Pinned { vertex, pin }));
             }
@@ -292,7 +300,7 @@ impl World {
             surface,
             mass: model.masses().iter().sum(),
             polygons,
-            axes,
+            disagreements,
             model,
             tree,
         })

@@ -14,7 +14,7 @@ impl World {
         warnings.extend(self.odd_sizes());
         warnings.extend(self.odd_bodies());
         warnings.extend(self.lying());
-        warnings.extend(self.axes.iter().cloned());
+        warnings.extend(self.disagreements.iter().cloned());
         warnings.extend(self.far_pins());
         warnings.extend(self.doubled_vertices());
         warnings.extend(self.uneven_bending());
