@@ -11,10 +11,10 @@ use super::{
     cuboid, grid, icosphere, plane, read_mesh_file, rotation_matrix, shirt,
 };
 use crate::scene::{
-    Body, Cloth, ClothSource, Held, Placement, Shape, Surface, Units, Up, defaults,
+    Body, Cloth, ClothSource, Held, Placement, RestSource, Shape, Surface, Units, Up, defaults,
 };
 
-/// The rest shape of a cloth at its place at time 0, in m, checked.
+/// A cloth at its place at time 0, in m, checked: its rest shape, unless it has another one.
 ///
 /// # Errors
 /// [`MeshError::Object`] naming the cloth, if its file cannot be read or does not hold a cloth.
@@ -22,8 +22,8 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
     build_cloth_of_file(cloth).map(|file| file.mesh)
 }
 
-/// The rest shape of a cloth at its place at time 0, in m, checked, with the faces, texture
-/// coordinates and groups that its file has. A grid has a texture from corner to corner.
+/// A cloth at its place at time 0, in m, checked, with the faces, texture coordinates and groups
+/// that its file has. A grid has a texture from corner to corner.
 ///
 /// # Errors
 /// As [`build_cloth`].
@@ -186,8 +186,12 @@ fn texture_of_grid(vertices: [usize; 2], grid: &FileMesh) -> Texture {
 ///
 /// As `weave` says in the mesh's own axes, mirrored as it is, or along x of a grid, upwards in a
 /// shirt (from hem to shoulder, as garments are cut), along x of a mesh that was read. `axes` are
-/// those of its file.
+/// those of its file. Where texture coordinates are the rest shape, it is in their plane, and along
+/// u if there is no `weave`.
 pub fn warp(cloth: &Cloth, axes: FileAxes) -> DVec3 {
+    if matches!(cloth.rest, Some(RestSource::Texture(_))) {
+        return cloth.weave.unwrap_or(DVec3::X);
+    }
     let (own, rotation, mirror, up) = match &cloth.source {
         ClothSource::Grid { rotation, .. } => (DVec3::X, rotation, None, Up::Z),
         ClothSource::File { placement, .. } => (
@@ -277,14 +281,14 @@ pub fn build_body_of_file(body: &Body) -> Result<FileMesh, MeshError> {
     build().map_err(|error| named("body", &body.name, error))
 }
 
-fn in_file(path: &Path, reason: MeshError) -> MeshError {
+pub(super) fn in_file(path: &Path, reason: MeshError) -> MeshError {
     MeshError::Object {
         object: path.shown().to_string(),
         reason: Box::new(reason),
     }
 }
 
-fn named(what: &str, name: &str, reason: MeshError) -> MeshError {
+pub(super) fn named(what: &str, name: &str, reason: MeshError) -> MeshError {
     MeshError::Object {
         object: format!("{what} `{name}`"),
         reason: Box::new(reason),

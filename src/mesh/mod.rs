@@ -16,6 +16,7 @@
 //! | `pieces` | what hangs together in a mesh |
 //! | `sizes` | how large it is |
 //! | `samples` | meshes that deform: sequences of files, point caches |
+//! | `rest_shape` | the shape of cloth at rest, where it is another one |
 //! | `build` | scene objects to meshes |
 
 mod build;
@@ -33,6 +34,7 @@ mod ply;
 mod ply_header;
 mod polygon;
 mod read;
+mod rest_shape;
 mod rotation;
 mod samples;
 mod shirt;
@@ -55,6 +57,7 @@ pub use read::{
     READABLE_FORMATS, is_readable_format, is_y_up_format, read_mesh, read_mesh_file, remedy,
 };
 pub(crate) use read::{is_usd, joins_equal};
+pub use rest_shape::{RestShape, build_rest};
 pub(crate) use rotation::{orientation, rotation_matrix, turn};
 pub use samples::{MOST_SAMPLES, NoSequence, Samples, files_of};
 pub use shirt::shirt;

@@ -86,7 +86,7 @@ fn camera(world: &World) -> Camera {
         low = low.min(p);
         high = high.max(p);
     };
-    world.model().rest().iter().for_each(|&p| include(p));
+    world.model().start().iter().for_each(|&p| include(p));
     for (body, mesh) in scene.bodies.iter().zip(world.body_meshes()) {
         if let Shape::Plane { point, .. } = body.shape {
             // As much of a plane as lies under the rest.

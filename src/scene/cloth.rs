@@ -14,7 +14,7 @@ use super::objects::{Surroundings, Thickness, file, name, prim};
 use super::pin::{pin, write_pins};
 use super::quantity::Dimension;
 use super::reader::{Range, Table};
-use super::{Axis, Cloth, ClothSource, Material, Pin, Placement, Units, Up, defaults};
+use super::{Axis, Cloth, ClothSource, Material, Pin, Placement, RestSource, Units, Up, defaults};
 
 words!(Axis, Units, Up);
 
@@ -34,6 +34,8 @@ pub(super) struct ClothKeys {
     shirt: Option<ShirtKeys>,
     mesh: Option<String>,
     prim: Option<String>,
+    rest: Option<String>,
+    rest_texture: Option<[f64; 2]>,
     units: Option<Units>,
     up: Option<Up>,
     scale: f64,
@@ -59,6 +61,8 @@ impl Default for ClothKeys {
             shirt: None,
             mesh: None,
             prim: None,
+            rest: None,
+            rest_texture: None,
             units: None,
             up: None,
             scale: 1.0,
@@ -144,6 +148,30 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
          those below it.",
     )
     .unset("all meshes")
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
+    Key::new(
+        "rest",
+        &Of {
+            form: Text,
+            get: |cloth| cloth.rest.clone(),
+            set: |cloth, rest| cloth.rest = Some(rest),
+        },
+        "A file with the vertices and faces of `mesh` in the shape that the cloth has [at \
+         rest](#rest-shapes).",
+    )
+    .unset("that of `mesh`")
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
+    Key::new(
+        "rest_texture",
+        &Of {
+            form: AlongXAndY(Dimension::LENGTH, Range::Positive),
+            get: |cloth| cloth.rest_texture,
+            set: |cloth, unit| cloth.rest_texture = Some(unit),
+        },
+        "The length of a unit of the texture coordinates, which are then the flat shape that the cloth \
+         has [at rest](#rest-shapes), instead of `rest`.",
+    )
+    .unset("see `rest`")
     .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
         "units",
@@ -440,12 +468,29 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
             table.note_missing(key.name, example);
         }
     }
+    let rest = match (&said.rest, said.rest_texture) {
+        (Some(_), Some(_)) => {
+            table.note(
+                "rest_texture",
+                "a cloth has one shape at rest: that of `rest`, or its texture coordinates by `rest_texture`",
+            );
+            None
+        }
+        (Some(rest), None) => Some(RestSource::File(file(
+            table,
+            "rest",
+            rest,
+            surroundings.folder,
+        ))),
+        (None, unit) => unit.map(RestSource::Texture),
+    };
     let pins = table.tables("pins", MOST_PINS, |_, table| {
         pin(table, surroundings.step, said.may_be(&[Source::Mesh]))
     });
     Cloth {
         name,
         source,
+        rest,
         material: if table.has("material") {
             table.table("material", material)
         } else {
@@ -548,6 +593,17 @@ impl From<&Cloth> for ClothKeys {
             pins: cloth.pins.clone(),
             weave: cloth.weave,
             ..Self::default()
+        };
+        let said = match &cloth.rest {
+            None => said,
+            Some(RestSource::File(path)) => Self {
+                rest: Some(path.to_string_lossy().into_owned()),
+                ..said
+            },
+            Some(RestSource::Texture(unit)) => Self {
+                rest_texture: Some(*unit),
+                ..said
+            },
         };
         match &cloth.source {
             &ClothSource::Grid {

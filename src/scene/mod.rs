@@ -156,6 +156,8 @@ pub struct Cloth {
     pub name: String,
     /// The source of its mesh.
     pub source: ClothSource,
+    /// Its shape at rest, if it is not that of its mesh.
+    pub rest: Option<RestSource>,
     /// The material of the cloth.
     pub material: Material,
     /// Direction of its warp in the mesh's own axes, before any rotation; a unit vector. If absent,
@@ -175,6 +177,17 @@ pub struct Cloth {
     pub friction: Option<f64>,
     /// Vertices that are held.
     pub pins: Vec<Pin>,
+}
+
+/// The source of a cloth's shape at rest, where it is not the mesh that it starts as.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RestSource {
+    /// A mesh file with the vertices and faces of the mesh, placed as that; relative paths were
+    /// resolved against the scene's folder.
+    File(PathBuf),
+    /// The texture coordinates of the mesh, laid flat, with the lengths in m of a unit of u and of
+    /// v.
+    Texture([f64; 2]),
 }
 
 /// The source of a cloth's mesh.
@@ -202,7 +215,7 @@ pub enum ClothSource {
         /// Rotation about x, y, z in rad, applied in this order about the middle.
         rotation: DVec3,
     },
-    /// A mesh file; its shape is the rest shape.
+    /// A mesh file.
     File {
         /// The file; relative paths were resolved against the scene's folder.
         path: PathBuf,

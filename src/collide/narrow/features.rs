@@ -335,7 +335,7 @@ fn cloth_contact(
     }
     let one_component = snap.cloth.in_one_component(vertices[0], vertices[3]);
     let target = if one_component {
-        distance.min(rest())
+        distance.min(rest() * snap.cloth.shortening(vertices))
     } else {
         distance
     };

@@ -13,6 +13,7 @@ mod moving;
 mod news;
 mod pins;
 mod ranks;
+mod rest_shapes;
 mod unlike;
 mod velocities;
 

@@ -74,7 +74,7 @@ fn a_sheet_that_starts_turning_keeps_its_momenta() {
     let side = 0.3_f64;
     let mass = 0.15 * side * side;
     // Lumped masses have a little more inertia than the sheet; their own sum is exact.
-    let at_start = world.model().rest().iter().zip(world.model().masses());
+    let at_start = world.model().start().iter().zip(world.model().masses());
     let turns: DVec3 = at_start.map(|(x, m)| x.cross(spin.cross(*x)) * *m).sum();
     let step = side / (SIDE - 1) as f64;
     let about_z = mass * side * side / 6.0;

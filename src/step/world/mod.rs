@@ -39,10 +39,10 @@ use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
 use crate::mesh::{
-    FileAxes, TriMesh, build_body_of_file, build_cloth, build_cloth_of_file, check_body,
-    disagreement, warp,
+    FileAxes, RestShape, TriMesh, build_body_of_file, build_cloth, build_cloth_of_file, build_rest,
+    check_body, disagreement, warp,
 };
-use crate::physics::ClothModel;
+use crate::physics::{AtRest, ClothModel};
 use crate::scene::defaults::GRAVITY;
 use crate::scene::{
     ClothSource, Culling, Pin, Pipeline, Placement, Preconditioner, Scene, Shape, Surface,
@@ -81,8 +81,8 @@ pub struct World {
     body_meshes: Vec<TriMesh>,
     solids: Vec<Solid>,
     body_motions: Vec<BodyMotion>,
-    /// The checksums of what bodies deform by.
-    samples: Vec<[u8; 32]>,
+    /// The checksums of what bodies deform by, and of the rest shapes of cloths that have their own.
+    checksums: Vec<[u8; 32]>,
     friction: Friction,
     distances: Distances,
     pinned: Vec<bool>,
@@ -109,7 +109,7 @@ impl World {
             told.map(|told| format!("{what} `{name}` has {told}; the scene prevails"))
         };
         let (mut body_meshes, mut body_motions) = (Vec::new(), Vec::new());
-        let mut samples = Vec::new();
+        let mut checksums = Vec::new();
         for body in &scene.bodies {
             let file = build_body_of_file(body)?;
             if let Shape::Mesh { placement, .. } = &body.shape {
@@ -118,7 +118,7 @@ impl World {
             let deformed = deforming::make(body, &file)?;
             let (mesh, motion) = match deformed {
                 Some(made) => {
-                    samples.push(made.digest);
+                    checksums.push(made.digest);
                     (made.mesh, made.motion)
                 }
                 None => (file.mesh, BodyMotion::new(body)),
@@ -162,10 +162,20 @@ impl World {
                 ));
             }
             let warp = warp(cloth, file.axes);
+            let rest = build_rest(cloth, &file)?;
+            checksums.extend(rest.as_ref().map(checksum_of_rest));
             let pin_of = pins_of_vertices(&file, cloth, &scene.bodies)?;
             let mesh = file.mesh;
             spans.push(widest_face(&mesh));
-            model.add(&cloth.name, &mesh, &cloth.material, warp)?;
+            let at_rest = match &rest {
+                None => AtRest::Mesh(&mesh),
+                Some(RestShape::Mesh(at_rest)) => AtRest::Mesh(at_rest),
+                Some(RestShape::Pattern(corners)) => AtRest::Pattern {
+                    start: &mesh,
+                    corners,
+                },
+            };
+            model.add_resting(&cloth.name, &mesh, at_rest, &cloth.material, warp)?;
             if cloth.pressure != 0.0 {
                 check_body(&mesh, true).map_err(|source| WorldError::Pressure {
                     cloth: cloth.name.clone(),
@@ -227,10 +237,14 @@ impl World {
             });
         let surface = ClothSurface::new(
             model.triangles(),
-            model.rest(),
+            model.start(),
             tree.patch_count(),
             |vertex| tree.patch_of(vertex),
         );
+        let surface = match scene.cloths.iter().any(|cloth| cloth.rest.is_some()) {
+            true => surface.with_shortening(model.shortening()),
+            false => surface,
+        };
         let of_bodies: Vec<f64> = (scene.bodies.iter())
             .map(|body| scene.thickness(body.thickness))
             .collect();
@@ -262,13 +276,13 @@ impl World {
             }
         });
         let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
-            crossings(model.rest(), model.triangles())
+            crossings(model.start(), model.triangles())
         } else {
             Vec::new()
         };
         let kept_at_start = match start_crossings.is_empty() {
             true => Kept::default(),
-            false => tangles_of(model.rest(), model.triangles()),
+            false => tangles_of(model.start(), model.triangles()),
         };
         let followed = |pin: &Pin| {
             let mut bodies = scene.bodies.iter().zip(&body_motions);
@@ -277,7 +291,7 @@ impl World {
             motion.deforming().cloned()
         };
         let all_pins = scene.cloths.iter().flat_map(|cloth| &cloth.pins);
-        let pins = Pins::new(all_pins, pinned, followed, model.rest());
+        let pins = Pins::new(all_pins, pinned, followed, model.start());
         Ok(Self {
             bodies: bodies.collect(),
             kept_at_start,
@@ -286,7 +300,7 @@ impl World {
             friction: Friction::new(scene, &model),
             distances,
             pinned: is_pinned,
-            samples,
+            checksums,
             pins,
             patch_triangles,
             velocities: (0..n).map(|v| velocities[old(v)]).collect(),
@@ -466,14 +480,14 @@ impl World {
             hasher.update((bytes.len() as u64).to_le_bytes());
             hasher.update(bytes);
         };
-        add(bytemuck::cast_slice(self.model.rest()));
+        add(bytemuck::cast_slice(self.model.start()));
         add(bytemuck::cast_slice(self.model.triangles()));
         add(bytemuck::cast_slice(&self.velocities));
         for body in &self.body_meshes {
             add(bytemuck::cast_slice(&body.positions));
             add(bytemuck::cast_slice(&body.triangles));
         }
-        self.samples.iter().for_each(|digest| add(digest));
+        self.checksums.iter().for_each(|digest| add(digest));
         hex(&hasher.finalize())
     }
 
@@ -559,6 +573,24 @@ impl World {
             .map(|&new| values[new as usize])
             .collect()
     }
+}
+
+/// The SHA-256 of a shape at rest.
+fn checksum_of_rest(rest: &RestShape) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    match rest {
+        RestShape::Mesh(mesh) => {
+            hasher.update(b"mesh");
+            hasher.update(bytemuck::cast_slice(&mesh.positions));
+        }
+        RestShape::Pattern(corners) => {
+            hasher.update(b"pattern");
+            for p in corners.as_flattened() {
+                hasher.update(bytemuck::cast_slice(&p.to_array()));
+            }
+        }
+    }
+    hasher.finalize().into()
 }
 
 /// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors,

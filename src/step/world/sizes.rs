@@ -303,7 +303,7 @@ impl World {
         let own = |t: &&[u32; 3]| cloths[t[0] as usize] as usize == cloth;
         let old = |v: u32| self.tree().new_to_old()[v as usize] - before;
         TriMesh {
-            positions: self.of_cloth(cloth, model.rest()).collect(),
+            positions: self.of_cloth(cloth, model.start()).collect(),
             triangles: (model.triangles().iter().filter(own))
                 .map(|t| t.map(old))
                 .collect(),

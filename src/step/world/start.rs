@@ -183,7 +183,7 @@ pub(super) fn check_thickness(
 
 /// Refuses cloths that start crossing each other or themselves.
 pub(super) fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> {
-    let found = crossings(model.rest(), model.triangles());
+    let found = crossings(model.start(), model.triangles());
     let Some(&(edge, triangle)) = found.first() else {
         return Ok(());
     };
