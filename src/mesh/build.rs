@@ -7,8 +7,8 @@ use weft_io::Show as _;
 
 use super::check::LARGEST;
 use super::{
-    FileAxes, FileMesh, MeshError, Texture, TriMesh, Wanted, capsule, check_body, check_cloth,
-    cuboid, grid, icosphere, plane, read_mesh_file, rotation_matrix, shirt,
+    FileAxes, FileMesh, Mended, MeshError, Texture, TriMesh, Wanted, capsule, check_body,
+    check_cloth, cuboid, grid, icosphere, mend_body, plane, read_mesh_file, rotation_matrix, shirt,
 };
 use crate::scene::{
     Body, Cloth, ClothSource, Held, Placement, RestSource, Shape, Surface, Units, Up, defaults,
@@ -211,21 +211,34 @@ pub fn warp(cloth: &Cloth, axes: FileAxes) -> DVec3 {
 
 /// The surface of a body at time 0 as triangles, in m, checked.
 ///
-/// Closed and facing outwards, but for a plane, which is a square facing along its normal. A body
-/// with an analytic surface gets triangles of the default size, for pictures and tests.
+/// Closed and facing outwards, but for a plane, which is a square facing along its normal; what is
+/// open in a file has two sides ([`mend_body`]). A body with an analytic surface gets triangles of
+/// the default size, for pictures and tests.
 ///
 /// # Errors
 /// [`MeshError::Object`] naming the body, if it would have too many vertices, or if its file cannot
-/// be read or does not hold a closed body.
+/// be read or does not hold triangles.
 pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
-    build_body_of_file(body).map(|file| file.mesh)
+    build_body_of_file(body).map(|body| match body.mended {
+        Some(mended) => mended.mesh,
+        None => body.file.mesh,
+    })
+}
+
+/// The surface of a body as its file has it, and what it becomes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BodyMesh {
+    /// The mesh of the file, placed, with what the file says beside it.
+    pub file: FileMesh,
+    /// The mesh with which collisions are tested, if it is not that one.
+    pub mended: Option<Mended>,
 }
 
 /// The surface of a body, as [`build_body`] has it, with what its file says beside it.
 ///
 /// # Errors
 /// As [`build_body`].
-pub fn build_body_of_file(body: &Body) -> Result<FileMesh, MeshError> {
+pub fn build_body_of_file(body: &Body) -> Result<BodyMesh, MeshError> {
     let edge = |default: f64| match body.surface {
         Surface::Triangles { edge } => edge,
         Surface::Analytic => default,
@@ -271,12 +284,15 @@ pub fn build_body_of_file(body: &Body) -> Result<FileMesh, MeshError> {
                 placement,
             } => {
                 let file = read_placed(path, prim.as_deref(), placement, &Wanted::default())?;
-                check_body(&file.mesh, true).map_err(|error| in_file(path, error))?;
-                return Ok(file);
+                let mended = mend_body(&file.mesh).map_err(|error| in_file(path, error))?;
+                return Ok(BodyMesh { file, mended });
             }
         };
         check_body(&mesh, !matches!(body.shape, Shape::Plane { .. }))?;
-        Ok(FileMesh::of_triangles(mesh))
+        Ok(BodyMesh {
+            file: FileMesh::of_triangles(mesh),
+            mended: None,
+        })
     };
     build().map_err(|error| named("body", &body.name, error))
 }
@@ -365,18 +381,18 @@ mod tests {
             "{error}"
         );
 
-        // A sheet is no body.
+        // A sheet is a body with two sides.
         let scene = format!("{scene}\n[[body]]\nshape = \"mesh\"\nmesh = \"sheet.obj\"");
         let body = Scene::parse(&scene, Some(&at), &[])
             .unwrap()
             .bodies
             .remove(0);
+        let mesh = build_body(&body).unwrap();
+        assert_eq!((mesh.triangles.len(), mesh.volume()), (18, 0.0));
+        std::fs::write(&path, "v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n").unwrap();
         let error = build_body(&body).unwrap_err().to_string();
         assert!(
-            error.starts_with("body `body0`: ")
-                && error.contains(
-                    ": the mesh cannot be used (vertices and triangles are counted from 0):\n"
-                ),
+            error.starts_with("body `body0`: ") && error.contains("1 triangles without area: "),
             "{error}"
         );
     }

@@ -13,6 +13,7 @@
 //! | `polygon` | their faces, cut into triangles |
 //! | `file_mesh`, `groups` | what files say beside positions and triangles |
 //! | `check` | what a cloth and what a body must be |
+//! | `mend` | meshes of bodies that are not closed |
 //! | `pieces` | what hangs together in a mesh |
 //! | `sizes` | how large it is |
 //! | `samples` | meshes that deform: sequences of files, point caches |
@@ -28,6 +29,7 @@ mod glb;
 mod grid;
 mod groups;
 mod looks;
+mod mend;
 mod obj;
 mod pieces;
 mod ply;
@@ -46,11 +48,12 @@ mod usd;
 use glam::DVec3;
 
 pub(crate) use build::disagreement;
-pub use build::{build_body, build_body_of_file, build_cloth, build_cloth_of_file, warp};
+pub use build::{BodyMesh, build_body, build_body_of_file, build_cloth, build_cloth_of_file, warp};
 pub use check::{check_body, check_cloth, check_spacing, check_thickness};
 pub use error::{Fault, FaultKind, FilePlace, MeshError};
 pub use file_mesh::{Faces, FileAxes, FileMesh, Group, Texture, Wanted, join_equal};
 pub use grid::{grid, plane};
+pub use mend::{Mended, mend_body};
 pub use obj::{write_obj, write_obj_faces, write_obj_of_file};
 pub use pieces::Pieces;
 pub use read::{

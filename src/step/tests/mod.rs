@@ -11,6 +11,7 @@ mod ledger;
 mod limits;
 mod moving;
 mod news;
+mod open_bodies;
 mod pins;
 mod ranks;
 mod rest_shapes;

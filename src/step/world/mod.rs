@@ -39,8 +39,8 @@ use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Solid};
 use crate::mesh::{
-    FileAxes, RestShape, TriMesh, build_body_of_file, build_cloth, build_cloth_of_file, build_rest,
-    check_body, disagreement, warp,
+    BodyMesh, FileAxes, RestShape, Sizes, TriMesh, build_body_of_file, build_cloth,
+    build_cloth_of_file, build_rest, check_body, disagreement, warp,
 };
 use crate::physics::{AtRest, ClothModel};
 use crate::scene::defaults::GRAVITY;
@@ -79,6 +79,8 @@ pub struct World {
     surface: ClothSurface,
     bodies: Vec<Collider>,
     body_meshes: Vec<TriMesh>,
+    /// The sizes of bodies some of whose triangles are there once for each side, without that.
+    sizes_of_mended: Vec<Option<Sizes>>,
     solids: Vec<Solid>,
     body_motions: Vec<BodyMotion>,
     /// The checksums of what bodies deform by, and of the rest shapes of cloths that have their own.
@@ -93,6 +95,8 @@ pub struct World {
     polygons: Vec<[usize; 2]>,
     /// Where the scene and its files say different things, in words.
     disagreements: Vec<String>,
+    /// What is wrong with the meshes of bodies, in a line for each.
+    defects: Vec<String>,
     start_crossings: Vec<Crossing>,
     kept_at_start: Kept,
 }
@@ -109,19 +113,31 @@ impl World {
             told.map(|told| format!("{what} `{name}` has {told}; the scene prevails"))
         };
         let (mut body_meshes, mut body_motions) = (Vec::new(), Vec::new());
-        let mut checksums = Vec::new();
+        let (mut checksums, mut defects) = (Vec::new(), Vec::new());
+        let (mut sizes_of_mended, mut two_sided) = (Vec::new(), Vec::new());
         for body in &scene.bodies {
-            let file = build_body_of_file(body)?;
+            let built = build_body_of_file(body)?;
             if let Shape::Mesh { placement, .. } = &body.shape {
-                disagreements.extend(axes_of("body", &body.name, placement, file.axes));
+                disagreements.extend(axes_of("body", &body.name, placement, built.file.axes));
             }
-            let deformed = deforming::make(body, &file)?;
+            let deformed = deforming::make(body, &built)?;
+            let BodyMesh { file, mended } = built;
+            let mended = mended.as_ref();
+            defects.extend(
+                mended.map(|m| format!("the mesh of body `{}` has {}", body.name, m.found)),
+            );
+            sizes_of_mended
+                .push(mended.map(|m| Sizes::of_triangles(&file.mesh.positions, &m.left)));
+            two_sided.push(mended.map_or(u32::MAX, |m| m.two_sided));
             let (mesh, motion) = match deformed {
                 Some(made) => {
                     checksums.push(made.digest);
                     (made.mesh, made.motion)
                 }
-                None => (file.mesh, BodyMotion::new(body)),
+                None => {
+                    let mesh = mended.map_or(file.mesh, |mended| mended.mesh.clone());
+                    (mesh, BodyMotion::new(body))
+                }
             };
             body_meshes.push(mesh);
             body_motions.push(motion);
@@ -260,21 +276,26 @@ impl World {
             _ => surface,
         };
         let meshes = scene.bodies.iter().zip(&body_meshes).zip(&of_bodies);
-        let bodies = meshes.map(|((body, mesh), thickness)| {
-            let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
-                .map(|(&span, cloth)| Coarseness {
-                    span,
-                    distance: 0.5 * scene.thickness(cloth.thickness) + 0.5 * thickness,
-                })
-                .collect();
-            let reach = distances.reach(*thickness);
-            match (body.surface, Analytic::new(&body.shape)) {
-                (Surface::Analytic, Some(shape)) => {
-                    Collider::Analytic(AnalyticBody::new(shape, &coarseness))
+        let bodies = meshes
+            .zip(&two_sided)
+            .map(|(((body, mesh), thickness), two_sided)| {
+                let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
+                    .map(|(&span, cloth)| Coarseness {
+                        span,
+                        distance: 0.5 * scene.thickness(cloth.thickness) + 0.5 * thickness,
+                    })
+                    .collect();
+                let reach = distances.reach(*thickness);
+                match (body.surface, Analytic::new(&body.shape)) {
+                    (Surface::Analytic, Some(shape)) => {
+                        Collider::Analytic(AnalyticBody::new(shape, &coarseness))
+                    }
+                    _ => {
+                        let surface = BodySurface::with_sides(mesh, reach, &coarseness, *two_sided);
+                        Collider::Triangles(Box::new(surface))
+                    }
                 }
-                _ => Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness))),
-            }
-        });
+            });
         let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
             crossings(model.start(), model.triangles())
         } else {
@@ -315,6 +336,8 @@ impl World {
             mass: model.masses().iter().sum(),
             polygons,
             disagreements,
+            defects,
+            sizes_of_mended,
             model,
             tree,
         })

@@ -107,9 +107,10 @@ impl World {
             },
         });
         let bodies = (scene.bodies.iter().zip(self.body_meshes())).zip(&self.body_motions);
-        let bodies = bodies.map(|((body, mesh), motion)| ObjectSizes {
+        let bodies = bodies.zip(&self.sizes_of_mended);
+        let bodies = bodies.map(|(((body, mesh), motion), mended)| ObjectSizes {
             name: body.name.clone(),
-            sizes: Sizes::of(mesh),
+            sizes: mended.unwrap_or_else(|| Sizes::of(mesh)),
             kind: ObjectKind::Body {
                 analytic: matches!(body.surface, Surface::Analytic),
                 deforms: motion.deforming().and_then(|deforming| {

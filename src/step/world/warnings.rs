@@ -15,6 +15,7 @@ impl World {
         warnings.extend(self.odd_bodies());
         warnings.extend(self.lying());
         warnings.extend(self.disagreements.iter().cloned());
+        warnings.extend(self.defects.iter().cloned());
         warnings.extend(self.far_from_rest());
         warnings.extend(self.far_pins());
         warnings.extend(self.doubled_vertices());
