@@ -77,7 +77,7 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
         comparison.to_string()
     };
     if let Some(file) = &arguments.picture {
-        let positions = state.unwrap_or_else(|| world.original_order(world.model().rest()));
+        let positions = state.unwrap_or_else(|| world.original_order(world.model().start()));
         let size = world.scene().output.picture_size;
         let picture = partition_picture(&world, parts, &positions, size);
         let picture = picture.map_err(uncut)?;

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use weft_io::{Show as _, temporary_beside};
-use weftwork::mesh::{MeshError, Sizes, TriMesh, build_body, build_cloth, read_mesh_file};
+use weftwork::mesh::{MeshError, Sizes, TriMesh, Wanted, build_body, build_cloth, read_mesh_file};
 use weftwork::output::OutputError;
 use weftwork::scene::Scene;
 
@@ -95,7 +95,7 @@ pub(crate) fn write_new(arguments: &NewArguments) -> Result<(), Failure> {
 /// The keys of a mesh in a scene in a folder.
 fn keys(mesh: &Path, folder: &Path, arguments: &NewArguments) -> Result<String, Failure> {
     // The message for a file that is missing or no mesh names the file, and no scene.
-    let file = read_mesh_file(mesh, None, &[]).map_err(|error| Failure {
+    let file = read_mesh_file(mesh, None, &Wanted::default()).map_err(|error| Failure {
         code: 3,
         message: error.to_string(),
     })?;

@@ -14,7 +14,7 @@ impl State {
     /// The state in which a scene begins.
     pub(crate) fn start(world: &World) -> Self {
         Self(
-            world.model().rest().to_vec(),
+            world.model().start().to_vec(),
             world.start_velocities().to_vec(),
         )
     }

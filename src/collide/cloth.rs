@@ -17,6 +17,8 @@ use crate::parallel;
 pub struct ClothSurface {
     surface: Surface,
     rest: Vec<DVec3>,
+    /// See [`Self::with_shortening`]; empty where it is 1 everywhere.
+    shortening: Vec<f64>,
     /// The lowest vertex of the connected component of cloth that each vertex belongs to.
     component: Vec<u32>,
     patches: Vec<Bvh>,
@@ -55,8 +57,9 @@ const ADJACENT: f64 = 1.5;
 impl ClothSurface {
     /// Sorts triangles into patches and builds a tree over each patch's.
     ///
-    /// A triangle belongs to the patch of its lowest vertex. `rest` gives the rest position of each
-    /// vertex in m; vertices in no triangle never collide.
+    /// A triangle belongs to the patch of its lowest vertex. `rest` gives the position of each
+    /// vertex in m in a shape that crosses nothing: that at rest, or, where this is another one
+    /// ([`Self::with_shortening`]), that at the start; vertices in no triangle never collide.
     #[must_use]
     pub fn new(
         triangles: &[[u32; 3]],
@@ -110,6 +113,7 @@ impl ClothSurface {
             surface,
             rest: rest.to_vec(),
             component,
+            shortening: Vec::new(),
             culling: None,
             passing: Vec::new(),
         }
@@ -128,6 +132,22 @@ impl ClothSurface {
     pub(in crate::collide) fn lets(&self, one: usize, other: usize) -> bool {
         let of = |patch: usize| self.passing.get(patch).copied().flatten();
         of(one).is_some() && of(one) == of(other)
+    }
+
+    /// Makes distances at rest those in the positions that are known times the share of at most 1
+    /// that each vertex has: by how much what is around it is shorter at rest than there.
+    #[must_use]
+    pub fn with_shortening(mut self, shortening: Vec<f64>) -> Self {
+        debug_assert_eq!(shortening.len(), self.rest.len());
+        self.shortening = shortening;
+        self
+    }
+
+    /// The share by which the distance of features with these vertices is smaller at rest than in
+    /// [`Self::rest`].
+    pub(in crate::collide) fn shortening(&self, vertices: [u32; 4]) -> f64 {
+        let share = |v: u32| self.shortening.get(v as usize).copied().unwrap_or(1.0);
+        vertices.into_iter().map(share).fold(1.0, f64::min)
     }
 
     /// Prepares for leaving out tests of cloth that is smooth, for contacts within `reach` (m). The

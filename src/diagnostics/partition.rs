@@ -43,7 +43,7 @@ impl PartitionComparison {
         state: Option<&[DVec3]>,
     ) -> Result<Self, PartitionError> {
         let graph = world.graph();
-        let start = world.model().rest();
+        let start = world.model().start();
         let ownership = Ownership::new(world.tree(), parts)?;
         let mut rows = vec![
             ("patch tree", Quality::of_ranks(graph, &ownership)?),
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_state_is_cut_as_it_is() {
         let world = world("grid = { size = \"1 m\", vertices = 40 }");
-        let start = world.original_order(world.model().rest());
+        let start = world.original_order(world.model().start());
         let same = PartitionComparison::new(&world, 5, Some(&start)).unwrap();
         assert_eq!(
             quality(&same, "coordinates, in that state"),

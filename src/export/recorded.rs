@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use glam::DVec3;
 
-use crate::mesh::{FileMesh, TriMesh, join_equal, read_mesh_file};
+use crate::mesh::{FileMesh, TriMesh, Wanted, join_equal, read_mesh_file};
 use crate::output::{
     Collection, FrameFile, FrameSeries, OutputError, RunRecord, ViewRecord, is_own, moving_file,
     still_file,
@@ -99,7 +99,7 @@ impl Recorded {
             if !is_own(&cloth.mesh) {
                 return Err(malformed(&path, "a run writes no mesh of that name"));
             }
-            let mut file = read_mesh_file(&path, None, &[])
+            let mut file = read_mesh_file(&path, None, &Wanted::default())
                 .map_err(|error| malformed(&path, &error.to_string()))?;
             if cloth.joined {
                 let (left, joined) = join_equal(&file.mesh.positions);

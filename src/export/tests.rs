@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::mesh::{Faces, FileMesh, Texture, TriMesh, join_equal, read_mesh_file};
+use crate::mesh::{Faces, FileMesh, Texture, TriMesh, Wanted, join_equal, read_mesh_file};
 use crate::output::{
     BodyRecord, ClothRecord, DataArray, Frame, FrameSeries, FramesRecord, MachineRecord, PolyData,
     ProgramRecord, RunRecord, SceneRecord, Values, ViewRecord, mesh_file,
@@ -271,7 +271,12 @@ fn a_cache_has_every_frame_of_every_cloth_and_lies_beside_its_mesh() {
         let header = point_cache::mdd_header(5, &[0.0, 0.5, 1.0, 1.25]).unwrap();
         assert_eq!(mdd[..24], header[..]);
         assert_eq!(mdd.len(), 24 + 4 * 5 * 12);
-        let mesh = read_mesh_file(&out.path().join(format!("{name}.obj")), None, &[]).unwrap();
+        let mesh = read_mesh_file(
+            &out.path().join(format!("{name}.obj")),
+            None,
+            &Wanted::default(),
+        )
+        .unwrap();
         assert_eq!((mesh.faces, mesh.texture), (flag().faces, flag().texture));
         assert_eq!(mesh.mesh.positions[4], DVec3::new(150.0, 10.0, -25.0));
     }
@@ -408,7 +413,7 @@ fn joined_vertices_come_apart_again() {
     };
     for ending in ["obj", "ply"] {
         let name = format!("a.000001.{ending}");
-        let again = read_mesh_file(&out.path().join(name), None, &[]).unwrap();
+        let again = read_mesh_file(&out.path().join(name), None, &Wanted::default()).unwrap();
         assert_eq!(again.mesh.positions, file.of_file(&up(&file)), "{ending}");
         let texture = again.texture.unwrap();
         assert_eq!(
@@ -416,7 +421,7 @@ fn joined_vertices_come_apart_again() {
             file.texture.as_ref().unwrap().coordinates
         );
     }
-    let again = read_mesh_file(&out.path().join("flags.glb"), None, &[]).unwrap();
+    let again = read_mesh_file(&out.path().join("flags.glb"), None, &Wanted::default()).unwrap();
     // The bodies are in it too, and cloth comes first.
     let of_cloth = &again.joined.as_ref().unwrap()[..6];
     let turned: Vec<DVec3> = of_cloth
@@ -432,7 +437,12 @@ fn one_frame_of_glb_is_chosen_by_its_step() {
     let mut options = ExportOptions::of(&[Format::Glb]);
     options.step = Some(2);
     let (out, _) = out_of(&root, &options).unwrap();
-    let again = read_mesh_file(&out.path().join("flags.glb"), None, &["a", "ball"]).unwrap();
+    let again = read_mesh_file(
+        &out.path().join("flags.glb"),
+        None,
+        &Wanted::groups(&["a", "ball"]),
+    )
+    .unwrap();
     assert_eq!(again.group_names, ["a", "stone", "ball"]);
     let fifth = DVec3::new(1.5, 0.25, f64::from(0.6_f32));
     let there = again.mesh.positions.iter().map(|&p| Up::Y.to_scene(p));
@@ -460,7 +470,12 @@ fn a_run_of_an_earlier_program_is_one_mesh_of_triangles_and_says_so() {
         "{:?}",
         exported.notes
     );
-    let mesh = read_mesh_file(&out.path().join("cloth.000001.obj"), None, &[]).unwrap();
+    let mesh = read_mesh_file(
+        &out.path().join("cloth.000001.obj"),
+        None,
+        &Wanted::default(),
+    )
+    .unwrap();
     assert_eq!(
         (mesh.mesh.positions.len(), mesh.faces.counts.len()),
         (10, 6)
@@ -551,7 +566,7 @@ fn read_back(name: &str, bytes: &[u8]) -> FileMesh {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(Path::new(name));
     fs::write(&path, bytes).unwrap();
-    read_mesh_file(&path, None, &[]).unwrap()
+    read_mesh_file(&path, None, &Wanted::default()).unwrap()
 }
 
 proptest! {

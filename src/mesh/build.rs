@@ -5,15 +5,16 @@ use std::path::Path;
 use glam::DVec3;
 use weft_io::Show as _;
 
+use super::check::LARGEST;
 use super::{
-    FileAxes, FileMesh, MeshError, Texture, TriMesh, capsule, check_body, check_cloth, cuboid,
-    grid, icosphere, plane, read_mesh_file, rotation_matrix, shirt,
+    FileAxes, FileMesh, Mended, MeshError, Texture, TriMesh, Wanted, capsule, check_body,
+    check_cloth, cuboid, grid, icosphere, mend_body, plane, read_mesh_file, rotation_matrix, shirt,
 };
 use crate::scene::{
-    Body, Cloth, ClothSource, Held, Placement, Shape, Surface, Units, Up, defaults,
+    Body, Cloth, ClothSource, Held, Placement, RestSource, Shape, Surface, Units, Up, defaults,
 };
 
-/// The rest shape of a cloth at its place at time 0, in m, checked.
+/// A cloth at its place at time 0, in m, checked: its rest shape, unless it has another one.
 ///
 /// # Errors
 /// [`MeshError::Object`] naming the cloth, if its file cannot be read or does not hold a cloth.
@@ -21,8 +22,8 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
     build_cloth_of_file(cloth).map(|file| file.mesh)
 }
 
-/// The rest shape of a cloth at its place at time 0, in m, checked, with the faces, texture
-/// coordinates and groups that its file has. A grid has a texture from corner to corner.
+/// A cloth at its place at time 0, in m, checked, with the faces, texture coordinates and groups
+/// that its file has. A grid has a texture from corner to corner.
 ///
 /// # Errors
 /// As [`build_cloth`].
@@ -57,7 +58,11 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
                 let mut groups: Vec<&str> = groups.collect();
                 groups.sort_unstable();
                 groups.dedup();
-                let file = read_placed(path, prim.as_deref(), placement, &groups)?;
+                let wanted = Wanted {
+                    groups: &groups,
+                    velocities: cloth.velocities == Some(true),
+                };
+                let file = read_placed(path, prim.as_deref(), placement, &wanted)?;
                 check_cloth(&file.mesh).map_err(|error| in_file(path, error))?;
                 return Ok(file);
             }
@@ -68,15 +73,30 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
     build().map_err(|error| named("cloth", &cloth.name, error))
 }
 
-/// Reads a mesh, with groups of these names, and puts it where its scene says.
+/// Reads a mesh, with what is wanted beside it, and puts it where its scene says.
 pub(super) fn read_placed(
     path: &Path,
     prim: Option<&str>,
     placement: &Placement,
-    groups: &[&str],
+    wanted: &Wanted<'_>,
 ) -> Result<FileMesh, MeshError> {
-    let mut file = read_mesh_file(path, prim, groups)?;
+    let mut file = read_mesh_file(path, prim, wanted)?;
     place(&mut file.mesh, placement, file.axes);
+    if let Some(velocities) = &mut file.velocities {
+        place_vectors(velocities, placement, file.axes);
+        let is_bad = |v: &DVec3| !(v.is_finite() && v.abs().max_element() <= LARGEST);
+        if let Some(vertex) = velocities.iter().position(is_bad) {
+            return Err(MeshError::Format {
+                path: path.to_owned(),
+                place: None,
+                message: format!(
+                    "the velocity of vertex {vertex} (counted from 0) would be {} m/s, with which nothing can be computed; take smaller ones, \
+                     or other `units` or `scale`",
+                    velocities[vertex]
+                ),
+            });
+        }
+    }
     if placement.mirror.is_some() {
         file.turn_over();
     }
@@ -93,9 +113,31 @@ pub(super) fn place(mesh: &mut TriMesh, placement: &Placement, axes: FileAxes) {
         let positions = mesh.positions.iter_mut();
         positions.for_each(|p| *p = up.to_scene(*p));
     }
+    mesh.transform(
+        scale_of(placement, axes),
+        placement.rotation,
+        placement.translation,
+    );
+}
+
+/// Turns and scales vectors as [`place`] does the mesh that they belong to, without moving them.
+fn place_vectors(vectors: &mut Vec<DVec3>, placement: &Placement, axes: FileAxes) {
+    let mut mesh = TriMesh {
+        positions: std::mem::take(vectors),
+        triangles: Vec::new(),
+    };
+    let unmoved = Placement {
+        translation: DVec3::ZERO,
+        ..*placement
+    };
+    place(&mut mesh, &unmoved, axes);
+    *vectors = mesh.positions;
+}
+
+/// The length in m of a unit of a file's coordinates.
+fn scale_of(placement: &Placement, axes: FileAxes) -> f64 {
     let units = placement.units.map(Units::metres).or(axes.metres);
-    let scale = placement.scale * units.unwrap_or(1.0);
-    mesh.transform(scale, placement.rotation, placement.translation);
+    placement.scale * units.unwrap_or(1.0)
 }
 
 /// The axis of a file that points upwards.
@@ -144,8 +186,12 @@ fn texture_of_grid(vertices: [usize; 2], grid: &FileMesh) -> Texture {
 ///
 /// As `weave` says in the mesh's own axes, mirrored as it is, or along x of a grid, upwards in a
 /// shirt (from hem to shoulder, as garments are cut), along x of a mesh that was read. `axes` are
-/// those of its file.
+/// those of its file. Where texture coordinates are the rest shape, it is in their plane, and along
+/// u if there is no `weave`.
 pub fn warp(cloth: &Cloth, axes: FileAxes) -> DVec3 {
+    if matches!(cloth.rest, Some(RestSource::Texture(_))) {
+        return cloth.weave.unwrap_or(DVec3::X);
+    }
     let (own, rotation, mirror, up) = match &cloth.source {
         ClothSource::Grid { rotation, .. } => (DVec3::X, rotation, None, Up::Z),
         ClothSource::File { placement, .. } => (
@@ -165,21 +211,34 @@ pub fn warp(cloth: &Cloth, axes: FileAxes) -> DVec3 {
 
 /// The surface of a body at time 0 as triangles, in m, checked.
 ///
-/// Closed and facing outwards, but for a plane, which is a square facing along its normal. A body
-/// with an analytic surface gets triangles of the default size, for pictures and tests.
+/// Closed and facing outwards, but for a plane, which is a square facing along its normal; what is
+/// open in a file has two sides ([`mend_body`]). A body with an analytic surface gets triangles of
+/// the default size, for pictures and tests.
 ///
 /// # Errors
 /// [`MeshError::Object`] naming the body, if it would have too many vertices, or if its file cannot
-/// be read or does not hold a closed body.
+/// be read or does not hold triangles.
 pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
-    build_body_of_file(body).map(|file| file.mesh)
+    build_body_of_file(body).map(|body| match body.mended {
+        Some(mended) => mended.mesh,
+        None => body.file.mesh,
+    })
+}
+
+/// The surface of a body as its file has it, and what it becomes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BodyMesh {
+    /// The mesh of the file, placed, with what the file says beside it.
+    pub file: FileMesh,
+    /// The mesh with which collisions are tested, if it is not that one.
+    pub mended: Option<Mended>,
 }
 
 /// The surface of a body, as [`build_body`] has it, with what its file says beside it.
 ///
 /// # Errors
 /// As [`build_body`].
-pub fn build_body_of_file(body: &Body) -> Result<FileMesh, MeshError> {
+pub fn build_body_of_file(body: &Body) -> Result<BodyMesh, MeshError> {
     let edge = |default: f64| match body.surface {
         Surface::Triangles { edge } => edge,
         Surface::Analytic => default,
@@ -224,25 +283,28 @@ pub fn build_body_of_file(body: &Body) -> Result<FileMesh, MeshError> {
                 prim,
                 placement,
             } => {
-                let file = read_placed(path, prim.as_deref(), placement, &[])?;
-                check_body(&file.mesh, true).map_err(|error| in_file(path, error))?;
-                return Ok(file);
+                let file = read_placed(path, prim.as_deref(), placement, &Wanted::default())?;
+                let mended = mend_body(&file.mesh).map_err(|error| in_file(path, error))?;
+                return Ok(BodyMesh { file, mended });
             }
         };
         check_body(&mesh, !matches!(body.shape, Shape::Plane { .. }))?;
-        Ok(FileMesh::of_triangles(mesh))
+        Ok(BodyMesh {
+            file: FileMesh::of_triangles(mesh),
+            mended: None,
+        })
     };
     build().map_err(|error| named("body", &body.name, error))
 }
 
-fn in_file(path: &Path, reason: MeshError) -> MeshError {
+pub(super) fn in_file(path: &Path, reason: MeshError) -> MeshError {
     MeshError::Object {
         object: path.shown().to_string(),
         reason: Box::new(reason),
     }
 }
 
-fn named(what: &str, name: &str, reason: MeshError) -> MeshError {
+pub(super) fn named(what: &str, name: &str, reason: MeshError) -> MeshError {
     MeshError::Object {
         object: format!("{what} `{name}`"),
         reason: Box::new(reason),
@@ -319,18 +381,18 @@ mod tests {
             "{error}"
         );
 
-        // A sheet is no body.
+        // A sheet is a body with two sides.
         let scene = format!("{scene}\n[[body]]\nshape = \"mesh\"\nmesh = \"sheet.obj\"");
         let body = Scene::parse(&scene, Some(&at), &[])
             .unwrap()
             .bodies
             .remove(0);
+        let mesh = build_body(&body).unwrap();
+        assert_eq!((mesh.triangles.len(), mesh.volume()), (18, 0.0));
+        std::fs::write(&path, "v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n").unwrap();
         let error = build_body(&body).unwrap_err().to_string();
         assert!(
-            error.starts_with("body `body0`: ")
-                && error.contains(
-                    ": the mesh cannot be used (vertices and triangles are counted from 0):\n"
-                ),
+            error.starts_with("body `body0`: ") && error.contains("1 triangles without area: "),
             "{error}"
         );
     }

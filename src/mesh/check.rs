@@ -298,7 +298,7 @@ const MOST_DIGITS: usize = 18;
 pub(super) const LARGEST: f64 = 1e12;
 
 /// Height over longest side at which a triangle counts as a line.
-const FLATTEST: f64 = 1e-8;
+pub(super) const FLATTEST: f64 = 1e-8;
 
 #[cfg(test)]
 mod tests {

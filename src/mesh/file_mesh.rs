@@ -22,12 +22,36 @@ pub struct FileMesh {
     pub texture: Option<Texture>,
     /// The vertex of `mesh` that each vertex of the file became, if coincident ones were joined.
     pub joined: Option<Vec<u32>>,
+    /// The velocities of the vertices of `mesh`, in m/s once it is placed, if they were asked for.
+    pub velocities: Option<Vec<DVec3>>,
+    /// Whether the file has velocities of vertices, also where nobody asked for them.
+    pub has_velocities: bool,
     /// The groups that were asked for and are there.
     pub groups: Vec<Group>,
     /// The names of all groups of the file, each once.
     pub group_names: Vec<String>,
     /// The units and axes that the file names.
     pub axes: FileAxes,
+}
+
+/// The parts of a file beside its mesh that are read only for those who ask.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// The names of groups.
+    pub groups: &'a [&'a str],
+    /// Whether velocities of vertices are wanted. A file without them is then refused.
+    pub velocities: bool,
+}
+
+impl<'a> Wanted<'a> {
+    /// Asks for the groups of these names and nothing else.
+    #[must_use]
+    pub fn groups(groups: &'a [&'a str]) -> Self {
+        Self {
+            groups,
+            ..Self::default()
+        }
+    }
 }
 
 /// The units and axes that a file names.

@@ -13,9 +13,11 @@
 //! | `polygon` | their faces, cut into triangles |
 //! | `file_mesh`, `groups` | what files say beside positions and triangles |
 //! | `check` | what a cloth and what a body must be |
+//! | `mend` | meshes of bodies that are not closed |
 //! | `pieces` | what hangs together in a mesh |
 //! | `sizes` | how large it is |
 //! | `samples` | meshes that deform: sequences of files, point caches |
+//! | `rest_shape` | the shape of cloth at rest, where it is another one |
 //! | `build` | scene objects to meshes |
 
 mod build;
@@ -27,12 +29,14 @@ mod glb;
 mod grid;
 mod groups;
 mod looks;
+mod mend;
 mod obj;
 mod pieces;
 mod ply;
 mod ply_header;
 mod polygon;
 mod read;
+mod rest_shape;
 mod rotation;
 mod samples;
 mod shirt;
@@ -44,17 +48,19 @@ mod usd;
 use glam::DVec3;
 
 pub(crate) use build::disagreement;
-pub use build::{build_body, build_body_of_file, build_cloth, build_cloth_of_file, warp};
+pub use build::{BodyMesh, build_body, build_body_of_file, build_cloth, build_cloth_of_file, warp};
 pub use check::{check_body, check_cloth, check_spacing, check_thickness};
 pub use error::{Fault, FaultKind, FilePlace, MeshError};
-pub use file_mesh::{Faces, FileAxes, FileMesh, Group, Texture, join_equal};
+pub use file_mesh::{Faces, FileAxes, FileMesh, Group, Texture, Wanted, join_equal};
 pub use grid::{grid, plane};
+pub use mend::{Mended, mend_body};
 pub use obj::{write_obj, write_obj_faces, write_obj_of_file};
 pub use pieces::Pieces;
 pub use read::{
     READABLE_FORMATS, is_readable_format, is_y_up_format, read_mesh, read_mesh_file, remedy,
 };
 pub(crate) use read::{is_usd, joins_equal};
+pub use rest_shape::{RestShape, build_rest};
 pub(crate) use rotation::{orientation, rotation_matrix, turn};
 pub use samples::{MOST_SAMPLES, NoSequence, Samples, files_of};
 pub use shirt::shirt;

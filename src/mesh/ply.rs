@@ -1,9 +1,9 @@
 //! PLY, ASCII and binary.
 //!
 //! Read are `x`, `y`, `z` of the element `vertex` and the list `vertex_indices` (or `vertex_index`)
-//! of the element `face`, of any number type, texture coordinates of vertices, and numbers of
-//! vertices that are asked for as groups. All else is walked over and kept nowhere. The counts of
-//! the header and of lists are not trusted.
+//! of the element `face`, of any number type, texture coordinates of vertices, and, where they are
+//! asked for, velocities of vertices and numbers of them that are groups. All else is walked over
+//! and kept nowhere. The counts of the header and of lists are not trusted.
 //!
 //! Read by hand, not by `ply-rs-bw`: that crate makes a vector of every list, also of those that
 //! nobody asks for, and its errors name no byte. The tests use it to read the same files.
@@ -15,10 +15,10 @@ use super::file_problem::{BYTE_ORDER_MARK, Problem, coordinate, short, short_coo
 use super::groups::Groups;
 use super::ply_header::{Element, Format, Header, Lines, Number, Property};
 use super::polygon::{MOST_CORNERS, too_many_corners, triangulate};
-use super::{MAX_TRIANGLES, MAX_VERTICES};
+use super::{MAX_TRIANGLES, MAX_VERTICES, Wanted};
 
-/// Reads vertices and faces, and the groups of these names.
-pub(super) fn read_file(bytes: &[u8], wanted: &[&str]) -> Result<FileMesh, Problem> {
+/// Reads vertices and faces, and of the rest what is wanted.
+pub(super) fn read_file(bytes: &[u8], wanted: &Wanted<'_>) -> Result<FileMesh, Problem> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let header = Header::read(bytes)?;
     check_header(&header, bytes.len() - header.body.0)?;
@@ -79,23 +79,29 @@ trait Body {
 /// Reads the mesh alone.
 #[cfg(test)]
 pub(super) fn read(bytes: &[u8]) -> Result<super::TriMesh, Problem> {
-    read_file(bytes, &[]).map(|file| file.mesh)
+    read_file(bytes, &Wanted::default()).map(|file| file.mesh)
 }
 
 fn read_body<B: Body>(
     header: &Header<'_>,
-    wanted: &[&str],
+    wanted: &Wanted<'_>,
     at: impl Fn((usize, usize)) -> B,
 ) -> Result<FileMesh, Problem> {
     let mut file = FileMesh::default();
-    let mut groups = Groups::new(wanted);
+    let mut groups = Groups::new(wanted.groups);
     let mut body = at(header.body);
     // Faces that come before the vertices are looked at once these are known.
     let mut faces_first = None;
     for element in &header.elements {
         let name = element.name;
         if name == b"vertex" {
-            read_vertices(&mut body, element, &mut file, &mut groups)
+            read_vertices(
+                &mut body,
+                element,
+                wanted.velocities,
+                &mut file,
+                &mut groups,
+            )
         } else if name == b"face" && file.mesh.positions.is_empty() {
             faces_first = Some((body.place(), element));
             skip_all(&mut body, element)
@@ -150,6 +156,7 @@ fn skip_all(body: &mut impl Body, element: &Element<'_>) -> Result<(), Problem> 
 fn read_vertices(
     body: &mut impl Body,
     element: &Element<'_>,
+    wants_velocities: bool,
     file: &mut FileMesh,
     groups: &mut Groups,
 ) -> Result<(), Problem> {
@@ -162,6 +169,16 @@ fn read_vertices(
     let axes = places(&[b"x", b"y", b"z"]);
     let texture = TEXTURE.iter().map(|names| places(names));
     let texture = texture.into_iter().find(|names| !names.contains(&None));
+    let [vx, vy, vz] = VELOCITY;
+    let velocity = places(&[vx, vy, vz]);
+    file.has_velocities = !velocity.contains(&None);
+    if wants_velocities && let Some(axis) = velocity.iter().position(Option::is_none) {
+        return Err(Problem::new(format!(
+            "start velocities are wanted of it, and its vertices have no number `{}`; they are the numbers vx, vy and vz of each vertex",
+            String::from_utf8_lossy(VELOCITY[axis])
+        )));
+    }
+    let velocity = wants_velocities.then_some(velocity);
     // Numbers of vertices that are no more than that may be groups.
     let of_group: Vec<Option<usize>> = (element.properties.iter())
         .map(|property| {
@@ -171,17 +188,25 @@ fn read_vertices(
         })
         .collect();
     let mut coordinates = Vec::new();
+    let mut velocities = Vec::new();
     each(body, element, |body| {
         let mut position = DVec3::ZERO;
         let mut coordinate = [0.0; 2];
+        let mut speed = DVec3::ZERO;
         let vertex = u32::try_from(file.mesh.positions.len()).unwrap_or(u32::MAX);
         for (at, property) in element.properties.iter().enumerate() {
-            let of_texture = texture.as_ref();
-            let of_texture = of_texture.and_then(|t| t.iter().position(|axis| *axis == Some(at)));
-            if let Some(axis) = axes.iter().position(|axis| *axis == Some(at)) {
+            let of_texture = texture.as_ref().and_then(|t| place_in(t, at));
+            if let Some(axis) = place_in(&axes, at) {
                 position[axis] = body.coordinate(property.number)?;
             } else if let Some(axis) = of_texture {
                 coordinate[axis] = body.coordinate(property.number)?;
+            } else if let Some(axis) = velocity.as_ref().and_then(|v| place_in(v, at)) {
+                let component = body.coordinate(property.number);
+                speed[axis] = component.map_err(|mut problem| {
+                    let name = String::from_utf8_lossy(property.name);
+                    problem.message = format!("{name}: {}", problem.message);
+                    problem
+                })?;
             } else if let Some(group) = of_group[at] {
                 if body.coordinate(property.number)? >= IN_GROUP {
                     groups.add_to(group, vertex);
@@ -194,13 +219,22 @@ fn read_vertices(
         if texture.is_some() {
             coordinates.push(coordinate);
         }
+        if velocity.is_some() {
+            velocities.push(speed);
+        }
         Ok(())
     })?;
     file.texture = texture.map(|_| Texture {
         coordinates,
         corners: Vec::new(),
     });
+    file.velocities = velocity.map(|_| velocities);
     Ok(())
+}
+
+/// Which of some properties is the one at this place.
+fn place_in(properties: &[Option<usize>], at: usize) -> Option<usize> {
+    properties.iter().position(|place| *place == Some(at))
 }
 
 fn read_faces(
@@ -450,8 +484,11 @@ impl Body for BinaryBody<'_> {
 /// The names of vertices' texture coordinates.
 const TEXTURE: [[&[u8]; 2]; 3] = [[b"s", b"t"], [b"u", b"v"], [b"texture_u", b"texture_v"]];
 
+/// The names of the components of vertices' velocities.
+const VELOCITY: [&[u8]; 3] = [b"vx", b"vy", b"vz"];
+
 /// Numbers of vertices that are never groups.
-const KNOWN: [&[u8]; 17] = [
+const KNOWN: [&[u8]; 20] = [
     b"x",
     b"y",
     b"z",
@@ -464,6 +501,9 @@ const KNOWN: [&[u8]; 17] = [
     b"v",
     b"texture_u",
     b"texture_v",
+    b"vx",
+    b"vy",
+    b"vz",
     b"red",
     b"green",
     b"blue",
@@ -818,7 +858,11 @@ mod tests {
                     property list uchar int vertex_indices\nend_header\n\
                     0 .1 0 0 0 .2 0.4 9\n1 .3 0 1 0 .4 0.5 9\n1 .5 1 1 0 .6 1 9\n0 .7 1 0 0 .8 0 9\n\
                     4 0 1 2 3\n";
-        let file = read_file(text.as_bytes(), &["weight", "pin", "red", "nothing"]).unwrap();
+        let file = read_file(
+            text.as_bytes(),
+            &Wanted::groups(&["weight", "pin", "red", "nothing"]),
+        )
+        .unwrap();
         assert_eq!(file.faces.polygons(), [1, 0]);
         let texture = file.texture.unwrap();
         assert_eq!(texture.corners, [0, 1, 2, 3]);

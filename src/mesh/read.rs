@@ -5,7 +5,7 @@ use std::path::Path;
 use weft_io::read_regular;
 
 use super::file_problem::Problem;
-use super::{FileMesh, MeshError, TriMesh, glb, obj, ply, stl, usd};
+use super::{FileMesh, MeshError, TriMesh, Wanted, glb, obj, ply, stl, usd};
 
 /// Whether the name ends as that of a mesh that can be read.
 pub fn is_readable_format(path: &Path) -> bool {
@@ -41,11 +41,11 @@ pub(crate) fn joins_equal(path: &Path) -> bool {
 /// # Errors
 /// As [`read_mesh_file`].
 pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
-    read_mesh_file(path, None, &[]).map(|file| file.mesh)
+    read_mesh_file(path, None, &Wanted::default()).map(|file| file.mesh)
 }
 
-/// Reads a mesh from an OBJ, PLY, STL, glTF or USD file, by the ending of its name, with the groups
-/// of these names that it has. `prim` names the part of a USD file that is meant, if not all.
+/// Reads a mesh from an OBJ, PLY, STL, glTF or USD file, by the ending of its name, and beside it
+/// what is wanted. `prim` names the part of a USD file that is meant, if not all.
 ///
 /// Faces with more than three corners are cut into triangles. Vertices keep the order of the file;
 /// those of STL, which has no indices, are joined if they are equal, and so are those of glTF,
@@ -58,7 +58,7 @@ pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
 pub fn read_mesh_file(
     path: &Path,
     prim: Option<&str>,
-    groups: &[&str],
+    wanted: &Wanted<'_>,
 ) -> Result<FileMesh, MeshError> {
     let unreadable = |reason| MeshError::Unreadable {
         path: path.to_owned(),
@@ -75,12 +75,19 @@ pub fn read_mesh_file(
             remedy(path)
         ))));
     };
+    if wanted.velocities && !matches!(format, Format::Ply) {
+        return Err(malformed(Problem::new(
+            "start velocities are wanted of it, and only .ply files have them, as numbers vx, vy and vz of vertices; leave out \
+             `velocities`, or export the mesh as PLY with them",
+        )));
+    }
     let bytes = read_regular(path, LARGEST_FILE).map_err(unreadable)?;
+    let groups = wanted.groups;
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let beside = |name: &Path, most: u64| read_regular(&folder.join(name), most);
     match format {
         Format::Obj => obj::read_file(&bytes, groups),
-        Format::Ply => ply::read_file(&bytes, groups),
+        Format::Ply => ply::read_file(&bytes, wanted),
         Format::Stl => stl::read(&bytes).map(FileMesh::of_triangles),
         Format::Glb => glb::read_file(&bytes, groups, &beside),
         Format::Gltf => glb::read_text_file(&bytes, groups, &beside),

@@ -18,7 +18,7 @@ use weft_io::{Show as _, open_regular};
 
 use super::build::{place, read_placed};
 use super::check::LARGEST;
-use super::{FileMesh, MAX_VERTICES, MeshError, TriMesh};
+use super::{FileMesh, MAX_VERTICES, MeshError, TriMesh, Wanted};
 use crate::scene::{Deformation, Placement, Sequence};
 
 /// The fewest samples that a body may have: one alone is a mesh that keeps its shape.
@@ -134,7 +134,7 @@ impl Samples {
         let TriMesh {
             positions,
             triangles,
-        } = read_placed(path, None, &self.placement, &[])?.mesh;
+        } = read_placed(path, None, &self.placement, &Wanted::default())?.mesh;
         let own = &self.mesh.mesh;
         let sizes = |mesh: (usize, usize)| format!("{} vertices and {} triangles", mesh.0, mesh.1);
         let (there, expected) = (

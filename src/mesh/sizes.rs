@@ -34,12 +34,20 @@ impl Sizes {
     /// If an index is out of range: only for meshes that were checked or generated.
     #[must_use]
     pub fn of(mesh: &TriMesh) -> Self {
-        let x = |v: u32| mesh.positions[v as usize];
-        let corners = || mesh.triangles.iter().flatten().map(|&v| x(v));
+        Self::of_triangles(&mesh.positions, &mesh.triangles)
+    }
+
+    /// Measures triangles over positions.
+    ///
+    /// # Panics
+    /// As [`Self::of`].
+    #[must_use]
+    pub(crate) fn of_triangles(positions: &[DVec3], triangles: &[[u32; 3]]) -> Self {
+        let x = |v: u32| positions[v as usize];
+        let corners = || triangles.iter().flatten().map(|&v| x(v));
         let low = corners().fold(DVec3::INFINITY, DVec3::min);
         let high = corners().fold(DVec3::NEG_INFINITY, DVec3::max);
-        let sides = mesh
-            .triangles
+        let sides = triangles
             .iter()
             .flat_map(|&[a, b, c]| [[a, b], [b, c], [c, a]]);
         let mut sides: Vec<[u32; 2]> = sides.map(|[a, b]| [a.min(b), a.max(b)]).collect();
@@ -47,12 +55,12 @@ impl Sizes {
         let edges = || sides.chunk_by(|a, b| a == b);
         let lengths = || edges().map(|edge| x(edge[0][0]).distance(x(edge[0][1])));
         let border = edges().filter(|edge| edge.len() == 1);
-        let vertices = mesh.positions.len();
-        let nothing = mesh.triangles.is_empty();
+        let vertices = positions.len();
+        let nothing = triangles.is_empty();
         Self {
             extent: if nothing { DVec3::ZERO } else { high - low },
             vertices,
-            triangles: mesh.triangles.len(),
+            triangles: triangles.len(),
             shortest: lengths().reduce(f64::min).unwrap_or_default(),
             longest: lengths().fold(0.0, f64::max),
             borders: groups(vertices, border.map(|edge| edge[0])),

@@ -16,6 +16,7 @@ use std::fmt;
 use glam::{DMat3, DVec2, DVec3};
 
 use super::PhysicsError;
+use super::at_rest::{AtRest, Hinged};
 use super::bending::Hinge;
 use super::fold::Fold;
 use super::membrane::in_plane;
@@ -25,7 +26,6 @@ use super::relaxation::{Functionals, softening};
 use super::rigidity::{self, DIRECTIONS, Fit, Known, Shape, on_cylinders, square};
 use super::shell::Shell;
 use super::spring::Spring;
-use crate::mesh::TriMesh;
 use crate::scene::{BendingModel, Material};
 
 /// Share by which the stiffness of bending in some direction may be off without users being warned.
@@ -117,23 +117,24 @@ impl Bad {
 /// An edge between two triangles: its ends and the corners opposite to it, and the triangles.
 type Inner = ([u32; 4], [usize; 2]);
 
-/// Makes the bending elements of a cloth whose vertices have these `areas` (m²) and begin at
-/// `first`.
+/// Makes the bending elements of a cloth of this shape `at_rest` whose vertices have these `areas`
+/// (m²) and begin at `first`.
 pub(super) fn bending_of(
-    mesh: &TriMesh,
+    at_rest: AtRest<'_>,
     areas: Vec<f64>,
     material: &Material,
     warp: DVec3,
     first: u32,
 ) -> Result<Bending, Bad> {
-    let warp = axis(mesh, material, warp);
-    let sides = sides(&mesh.triangles);
+    let warp = axis(at_rest, material, warp);
+    let triangles = at_rest.triangles();
+    let sides = sides(triangles);
     let inner = interior_edges(&sides);
     // Without a fit, hinges have the sheet's rigidity.
     let mut rigidities = vec![material.bending[0]; inner.len()];
     let mut range = None;
     if material.bending_fit {
-        let mut inside = vec![true; mesh.positions.len()];
+        let mut inside = vec![true; areas.len()];
         for beside in sides.chunk_by(|a, b| a.0 == b.0) {
             if let [(border, ..)] = beside {
                 border.iter().for_each(|v| inside[*v as usize] = false);
@@ -142,17 +143,20 @@ pub(super) fn bending_of(
         let areas: Vec<_> = (areas.into_iter().zip(&inside))
             .map(|(area, inside)| inside.then_some(area))
             .collect();
-        let fitted = Fitted::new(mesh, &inner, &areas, material, warp)?;
+        let fitted = Fitted::new(at_rest, &inner, &areas, material, warp)?;
         let mut factor = 1.0;
         if let Some(stiffness) = fitted.fit.stiffness {
-            let calibrated = calibrate(&stiffness, &softening(&fitted, &movable(mesh, &inside)));
+            let calibrated = calibrate(
+                &stiffness,
+                &softening(&fitted, &movable(triangles, &inside)),
+            );
             factor = calibrated.0;
             range = Some(calibrated.1);
         }
         let springs = material.bending_model == BendingModel::Springs;
         if let Some(range) = range.filter(|range| !springs && is_off(*range, EVEN)) {
-            let stars = Stars::new(mesh, &sides, material, warp)?;
-            let bending = stars.calibrated(mesh, material, &movable(mesh, &inside), first);
+            let stars = Stars::new(at_rest, &sides, material, warp)?;
+            let bending = stars.calibrated(at_rest, material, &movable(triangles, &inside), first);
             if bending.range.is_some_and(|other| off(other) < off(range)) {
                 return Ok(bending);
             }
@@ -165,7 +169,7 @@ pub(super) fn bending_of(
         ..Bending::default()
     };
     for (&(vertices, sides), rigidity) in inner.iter().zip(rigidities) {
-        let points = corners(mesh, vertices);
+        let Hinged { points, .. } = at_rest.hinged(vertices, sides);
         let global = vertices.map(|v| first + v);
         let q = rigidity * slenderness(points);
         match material.bending_model {
@@ -204,14 +208,14 @@ fn off([low, high]: [f64; 2]) -> f64 {
 
 /// The axis that a cloth's own frame is laid along: its warp, or, for cloth that bends alike in all
 /// directions, of the warp and the axes of space the one that no triangle is nearly perpendicular
-/// to.
-fn axis(mesh: &TriMesh, material: &Material, warp: DVec3) -> DVec3 {
+/// to, where all triangles hang together.
+fn axis(at_rest: AtRest<'_>, material: &Material, warp: DVec3) -> DVec3 {
     if !material.bends_alike() {
         return warp;
     }
     let least = |axis: DVec3| {
-        let in_plane = mesh.triangles.iter().map(|t| {
-            let [a, b, c] = mesh.corners(*t);
+        let in_plane = (0..at_rest.triangles().len()).map(|triangle| {
+            let [a, b, c] = at_rest.joined_corners(triangle);
             let normal = (b - a).cross(c - a).normalize_or_zero();
             axis.reject_from(normal).length_squared() / axis.length_squared()
         });
@@ -227,6 +231,16 @@ fn axis(mesh: &TriMesh, material: &Material, warp: DVec3) -> DVec3 {
         }
     }
     best.1
+}
+
+/// That axis in a triangle at rest. Cloth that bends alike in all directions has it going on over
+/// the seams of a pattern.
+fn along_of(at_rest: AtRest<'_>, material: &Material, warp: DVec3, triangle: usize) -> DVec3 {
+    if material.bends_alike() {
+        at_rest.direction(triangle, warp)
+    } else {
+        warp
+    }
 }
 
 /// The square of the part of an axis in a triangle's plane with which it is not nearly
@@ -254,9 +268,9 @@ fn range_of(shares: &[f64]) -> [f64; 2] {
 }
 
 /// Vertices that are not next to a border.
-fn movable(mesh: &TriMesh, inside: &[bool]) -> Vec<bool> {
+fn movable(triangles: &[[u32; 3]], inside: &[bool]) -> Vec<bool> {
     let mut movable = inside.to_vec();
-    for t in &mesh.triangles {
+    for t in triangles {
         if t.iter().any(|v| !inside[*v as usize]) {
             t.iter().for_each(|v| movable[*v as usize] = false);
         }
@@ -273,7 +287,7 @@ struct Fitted {
 impl Fitted {
     /// Begins a fit with the areas in m² of vertices that are not at a border.
     fn new(
-        mesh: &TriMesh,
+        at_rest: AtRest<'_>,
         inner: &[Inner],
         areas: &[Option<f64>],
         material: &Material,
@@ -281,18 +295,19 @@ impl Fitted {
     ) -> Result<Self, Bad> {
         let mut shapes = Vec::with_capacity(inner.len());
         for &(vertices, sides) in inner {
-            let points = corners(mesh, vertices);
+            let Hinged { points, own } = at_rest.hinged(vertices, sides);
             let unit = Hinge::new(vertices, points, 1.0).ok_or(Bad::Flat(sides[0]))?;
             // Cloth that bends alike in all directions needs no warp where there is none.
-            let [x0, x1, ..] = points;
             let alike = material.bends_alike();
-            let unfolded =
-                unfolded(points, warp).or_else(|| unfolded(points, x1 - x0).filter(|_| alike));
+            let along = own.map(|[x0, x1, _]| x1 - x0);
+            let warps = sides.map(|triangle| along_of(at_rest, material, warp, triangle));
+            let unfolded = unfolded(points, own, warps)
+                .or_else(|| unfolded(points, own, along).filter(|_| alike));
             let unfolded = unfolded.ok_or(Bad::NoWarp(sides[0]))?;
             // Laid flat, the first triangle is left of its edge; seen from the front it may be
             // right of it.
             let [a, b, ..] = vertices;
-            let [p, q, r] = mesh.triangles[sides[0]];
+            let [p, q, r] = at_rest.triangles()[sides[0]];
             let front = [[p, q], [q, r], [r, p]].contains(&[a, b]);
             let seen = unfolded.map(|p| if front { p } else { DVec2::new(p.x, -p.y) });
             shapes.push(Shape::new(vertices, unit.weights, seen));
@@ -321,30 +336,36 @@ struct Stars {
 }
 
 impl Stars {
-    fn new(mesh: &TriMesh, sides: &[Side], material: &Material, warp: DVec3) -> Result<Self, Bad> {
-        // The corner beyond an edge of a triangle.
+    fn new(
+        at_rest: AtRest<'_>,
+        sides: &[Side],
+        material: &Material,
+        warp: DVec3,
+    ) -> Result<Self, Bad> {
+        // The triangle beyond an edge of another, and its corner there.
         let beyond = |triangle: usize, [a, b]: [u32; 2]| {
             let edge = ordered(a, b);
             let start = sides.partition_point(|side| side.0 < edge);
             let mut others = sides[start..].iter().take_while(|side| side.0 == edge);
-            others
-                .find(|side| side.2 as usize != triangle)
-                .map(|side| side.1)
+            let other = others.find(|side| side.2 as usize != triangle);
+            other.map(|side| (side.2 as usize, side.1))
         };
-        let mut all = Vec::with_capacity(mesh.triangles.len());
-        for (index, &triangle) in mesh.triangles.iter().enumerate() {
+        let mut all = Vec::with_capacity(at_rest.triangles().len());
+        for (index, &triangle) in at_rest.triangles().iter().enumerate() {
             let [a, b, c] = triangle;
-            let others = [[a, b], [b, c], [c, a]].map(|edge| beyond(index, edge));
+            let edges = [[a, b], [b, c], [c, a]];
+            let others = edges.map(|edge| beyond(index, edge));
             if others.iter().all(Option::is_none) {
                 continue;
             }
-            let points = mesh.corners(triangle);
-            let along = in_plane(points, warp);
+            let points = at_rest.corners(index);
+            let along = in_plane(points, along_of(at_rest, material, warp, index));
             let along = along.or_else(|| material.bends_alike().then_some(DVec2::X));
             let along = along.ok_or(Bad::NoWarp(index))?;
-            let positions = others.map(|v| v.map(|v| mesh.positions[v as usize]));
+            let place = |i: usize| others[i].map(|other| at_rest.beyond(index, edges[i], other));
+            let positions = [0, 1, 2].map(place);
             let unfolded = Unfolded::new(points, positions, along).ok_or(Bad::Flat(index))?;
-            let [d, e, f] = [0, 1, 2].map(|i| others[i].unwrap_or(triangle[i]));
+            let [d, e, f] = [0, 1, 2].map(|i| others[i].map_or(triangle[i], |(_, v)| v));
             all.push(([a, b, c, d, e, f], unfolded));
         }
         Ok(Self {
@@ -357,7 +378,7 @@ impl Stars {
     /// law that is changed until the remaining one is nearest to that of the material.
     fn calibrated(
         mut self,
-        mesh: &TriMesh,
+        at_rest: AtRest<'_>,
         material: &Material,
         movable: &[bool],
         first: u32,
@@ -400,10 +421,13 @@ impl Stars {
             let vertices = of.map(|v| first + v);
             if material.bending_model == BendingModel::Dihedral {
                 let shell = unfolded.shell(vertices, &compliance);
-                let corners = of.map(|v| mesh.positions[v as usize]);
+                let shell = match at_rest {
+                    AtRest::Mesh(mesh) => shell.at_rest(of.map(|v| mesh.positions[v as usize])),
+                    AtRest::Pattern { .. } => shell,
+                };
                 bending.shells.push(Shell {
                     damping: material.damping[2],
-                    ..shell.at_rest(corners)
+                    ..shell
                 });
             } else {
                 bending.plates.push(unfolded.plate(vertices, &compliance).0);
@@ -446,10 +470,6 @@ impl Functionals for Stars {
     }
 }
 
-fn corners(mesh: &TriMesh, vertices: [u32; 4]) -> [DVec3; 4] {
-    vertices.map(|v| mesh.positions[v as usize])
-}
-
 /// `|e|²/(A₁ + A₂)` of an inner edge and the corners opposite: by how much the moment of a fold
 /// exceeds rigidity.
 fn slenderness([x0, x1, x2, x3]: [DVec3; 4]) -> f64 {
@@ -459,9 +479,13 @@ fn slenderness([x0, x1, x2, x3]: [DVec3; 4]) -> f64 {
 }
 
 /// The corners of a hinge laid flat, in axes of warp and weft; `None` if the warp is perpendicular
-/// to one of the triangles. The warp is an axis, not an arrow: where panels are sewn together head
+/// to one of the triangles. Either triangle has its warp where it is its own, see [`Hinged`]. The warp is an axis, not an arrow: where panels are sewn together head
 /// to head it runs to the seam from both sides, and laid flat goes straight on.
-fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
+fn unfolded(
+    [x0, x1, x2, x3]: [DVec3; 4],
+    own: [[DVec3; 3]; 2],
+    warps: [DVec3; 2],
+) -> Option<[DVec2; 4]> {
     let edge = x1 - x0;
     let length = edge.length();
     let beside = |p: DVec3, sign: f64| {
@@ -475,8 +499,8 @@ fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
         beside(x3, -1.0),
     ];
     // The axis that `in_plane` calls across points to the third corner.
-    let upper = in_plane([x0, x1, x2], warp)?;
-    let lower = in_plane([x0, x1, x3], warp)?;
+    let upper = in_plane(own[0], warps[0])?;
+    let lower = in_plane(own[1], warps[1])?;
     let lower = DVec2::new(lower.x, -lower.y);
     let lower = if upper.dot(lower) < 0.0 {
         -lower
@@ -499,6 +523,10 @@ mod tests {
         let corners = |heights: [DVec3; 2]| {
             let [c, d] = heights.map(|height| DVec3::X * 0.5 + height);
             [ends[0], ends[1], c, d]
+        };
+        let unfolded = |points: [DVec3; 4], warp| {
+            let [x0, x1, x2, x3] = points;
+            unfolded(points, [[x0, x1, x2], [x0, x1, x3]], [warp; 2])
         };
         let flat = unfolded(corners([DVec3::Y, -DVec3::Y]), DVec3::Y).unwrap();
         let slope = DVec3::new(0.0, 0.6, -0.8);

@@ -406,6 +406,14 @@ impl Deformation {
         let [u00, u11, u01] = self.stretch;
         0.5 * (u00 + u11) - 1.0 + DVec2::new(0.5 * (u00 - u11), u01).length()
     }
+
+    /// The largest and the least principal stretch: lengths over those at rest.
+    #[must_use]
+    pub(crate) fn stretches(&self) -> [f64; 2] {
+        let [u00, u11, u01] = self.stretch;
+        let radius = DVec2::new(0.5 * (u00 - u11), u01).length();
+        [0.5 * (u00 + u11) + radius, 0.5 * (u00 + u11) - radius]
+    }
 }
 
 impl Stiffness {

@@ -14,6 +14,7 @@
 //! | [`shell`] | that with rest angles |
 //! | [`rigidity`] | prefactors of hinges and folds from the mesh |
 //! | `relaxation` | how much softer cloth is than its elements |
+//! | `at_rest` | the shape at rest, of a mesh or a flat pattern |
 //! | `element` | what elements of all kinds add to a system |
 //! | `bending_of_mesh` | which of these a cloth has |
 //! | [`air`] | drag |
@@ -28,6 +29,7 @@
 //!   history-based collisions, and accurate friction.
 
 pub mod air;
+mod at_rest;
 pub mod bending;
 mod bending_of_mesh;
 pub(crate) mod element;
@@ -45,6 +47,7 @@ mod stiffest;
 #[cfg(test)]
 pub(crate) use model::tests;
 
+pub(crate) use at_rest::AtRest;
 pub use bending_of_mesh::{BendingInfo, UNEVEN, is_uneven};
 pub use model::{ClothModel, PhysicsError};
 pub use stiffest::Stiffest;

@@ -5,6 +5,7 @@
 use glam::DVec3;
 use thiserror::Error;
 
+use super::at_rest::AtRest;
 use super::bending::Hinge;
 use super::bending_of_mesh::{BendingInfo, bending_of};
 use super::fold::Fold;
@@ -61,7 +62,7 @@ const PIECE: usize = 1 << 16;
 #[derive(Clone, Debug, Default)]
 pub struct ClothModel {
     triangles: Vec<[u32; 3]>,
-    rest: Vec<DVec3>,
+    start: Vec<DVec3>,
     membranes: Vec<RestTriangle>,
     hinges: Vec<Hinge>,
     plates: Vec<Plate>,
@@ -82,8 +83,9 @@ pub struct ClothModel {
 }
 
 impl ClothModel {
-    /// Adds a cloth whose rest shape is `mesh`; its vertices follow those already there. `warp` is
-    /// the direction of its warp, which each triangle takes its part in its own plane of.
+    /// Adds a cloth that starts as it is at rest: as `mesh`; its vertices follow those already
+    /// there. `warp` is the direction of its warp, which each triangle takes its part in its own
+    /// plane of.
     ///
     /// # Errors
     /// Triangles without area, or without a warp, and vertices without mass, by cloth and index.
@@ -91,6 +93,22 @@ impl ClothModel {
         &mut self,
         name: &str,
         mesh: &TriMesh,
+        material: &Material,
+        warp: DVec3,
+    ) -> Result<(), PhysicsError> {
+        self.add_resting(name, mesh, AtRest::Mesh(mesh), material, warp)
+    }
+
+    /// Adds a cloth that starts as `mesh` and has another shape at rest, with the same triangles.
+    /// `warp` is a direction of that shape.
+    ///
+    /// # Errors
+    /// As [`ClothModel::add`], for the shape at rest.
+    pub(crate) fn add_resting(
+        &mut self,
+        name: &str,
+        mesh: &TriMesh,
+        at_rest: AtRest<'_>,
         material: &Material,
         warp: DVec3,
     ) -> Result<(), PhysicsError> {
@@ -103,7 +121,7 @@ impl ClothModel {
         self.materials.push(*material);
         self.pressures.push(0.0);
         self.added_stretches.push(0.0);
-        self.rest.extend_from_slice(&mesh.positions);
+        self.start.extend_from_slice(&mesh.positions);
         self.masses.resize(total, 0.0);
         self.cloth_of_vertex.resize(total, cloth);
         let flat = |triangle| PhysicsError::FlatTriangle {
@@ -114,12 +132,12 @@ impl ClothModel {
         self.membranes.reserve(mesh.triangles.len());
         for (piece, corners) in mesh.triangles.chunks(PIECE).enumerate() {
             let membranes = parallel::map(corners.len(), |k| {
-                RestTriangle::new(mesh.corners(corners[k]), material, warp)
+                RestTriangle::new(at_rest.corners(piece * PIECE + k), material, warp)
             });
             for (k, (corners, membrane)) in corners.iter().zip(membranes).enumerate() {
                 let membrane = membrane.ok_or_else(|| {
-                    let points = mesh.corners(*corners);
                     let triangle = piece * PIECE + k;
+                    let points = at_rest.corners(triangle);
                     if RestTriangle::new(points, &Material::COTTON, warp).is_none() {
                         return flat(triangle);
                     }
@@ -146,24 +164,24 @@ impl ClothModel {
             });
         }
         if material.membrane == MembraneModel::Springs {
-            self.add_edges(mesh, material, first);
+            self.add_edges(at_rest, material, first);
         }
-        self.add_bending(name, mesh, material, warp, first)
+        self.add_bending(name, at_rest, material, warp, first)
     }
 
     /// A spring along each edge of a cloth whose vertices begin at `first`.
-    fn add_edges(&mut self, mesh: &TriMesh, material: &Material, first: u32) {
-        let sides = sides(&mesh.triangles);
+    fn add_edges(&mut self, at_rest: AtRest<'_>, material: &Material, first: u32) {
+        let sides = sides(at_rest.triangles());
         for beside in sides.chunk_by(|a, b| a.0 == b.0) {
             let areas: f64 = beside
                 .iter()
                 .map(|side| {
-                    let [a, b, c] = mesh.corners(mesh.triangles[side.2 as usize]);
+                    let [a, b, c] = at_rest.corners(side.2 as usize);
                     0.5 * (b - a).cross(c - a).length()
                 })
                 .sum();
             let edge = beside[0].0;
-            let ends = edge.map(|v| mesh.positions[v as usize]);
+            let ends = at_rest.ends(beside);
             let spring = Spring::edge(edge.map(|v| first + v), ends, areas, material.stretch[0]);
             self.springs.push(spring.damped(material.damping[0]));
         }
@@ -173,7 +191,7 @@ impl ClothModel {
     fn add_bending(
         &mut self,
         name: &str,
-        mesh: &TriMesh,
+        at_rest: AtRest<'_>,
         material: &Material,
         warp: DVec3,
         first: u32,
@@ -181,7 +199,7 @@ impl ClothModel {
         let cloth = self.materials.len() - 1;
         let own = &self.masses[first as usize..];
         let areas = own.iter().map(|mass| mass / material.density).collect();
-        let bending = bending_of(mesh, areas, material, warp, first);
+        let bending = bending_of(at_rest, areas, material, warp, first);
         let bending = bending.map_err(|bad| bad.of(name))?;
         // Twice the energy in J of stretching all of it alike: of its finite elements or springs,
         // and the added energy.
@@ -214,7 +232,7 @@ impl ClothModel {
     #[must_use]
     pub fn renumbered(mut self, new: &[u32]) -> Self {
         self.masses = moved(&self.masses, new);
-        self.rest = moved(&self.rest, new);
+        self.start = moved(&self.start, new);
         self.cloth_of_vertex = moved(&self.cloth_of_vertex, new);
         for corners in &mut self.triangles {
             *corners = corners.map(|v| new[v as usize]);
@@ -278,10 +296,42 @@ impl ClothModel {
         &self.triangles
     }
 
-    /// Rest positions in m.
+    /// The positions in m with which the cloth starts, which are those of its rest shape unless it
+    /// has another one.
     #[must_use]
-    pub fn rest(&self) -> &[DVec3] {
-        &self.rest
+    pub fn start(&self) -> &[DVec3] {
+        &self.start
+    }
+
+    /// The largest and the least stretch at the start of the triangles of a cloth: lengths over
+    /// those at rest. `None` if a triangle has collapsed.
+    pub(crate) fn stretch_at_start(&self, cloth: usize) -> Option<[f64; 2]> {
+        let own = self.cloth_of_triangle.iter().zip(&self.triangles);
+        let mut own = own
+            .zip(&self.membranes)
+            .filter(|((of, _), _)| **of as usize == cloth);
+        own.try_fold(
+            [0.0_f64, f64::INFINITY],
+            |[most, least], ((_, t), membrane)| {
+                let [long, short] = membrane.deform(at(*t, &self.start))?.stretches();
+                Some([most.max(long), least.min(short)])
+            },
+        )
+    }
+
+    /// By how much the surroundings of each vertex are shorter at rest than at the start, as a
+    /// share of at most 1: the least of the triangles around it, in the direction in which each is
+    /// stretched most.
+    pub(crate) fn shortening(&self) -> Vec<f64> {
+        let mut shortening = vec![1.0_f64; self.start.len()];
+        for (t, membrane) in self.triangles.iter().zip(&self.membranes) {
+            let deformed = membrane.deform(at(*t, &self.start));
+            let share = deformed.map_or(1.0, |deformed| 1.0 / deformed.stretches()[0]);
+            for &v in t {
+                shortening[v as usize] = shortening[v as usize].min(share);
+            }
+        }
+        shortening
     }
 
     /// Elasticity of each triangle.
@@ -634,7 +684,7 @@ pub(crate) mod tests {
         let affine = |p: DVec3| {
             turn * DVec3::new(1.06 * p.x + 0.02 * p.y, 1.03 * p.y, 0.0) + DVec3::new(0.1, 0.2, 0.3)
         };
-        let exact: Vec<DVec3> = model.rest().iter().map(|&p| affine(p)).collect();
+        let exact: Vec<DVec3> = model.start().iter().map(|&p| affine(p)).collect();
         let forces = |x: &[DVec3]| {
             let mut forces = vec![DVec3::ZERO; x.len()];
             for (t, element) in model.triangles().iter().zip(model.membranes()) {
@@ -685,7 +735,7 @@ pub(crate) mod tests {
         let renamed = model.clone().renumbered(&new);
         let bend = |p: DVec3| DVec3::new(p.x, p.y, p.x * p.x);
         let energy = |m: &ClothModel| -> f64 {
-            let x: Vec<DVec3> = m.rest().iter().map(|&p| bend(p)).collect();
+            let x: Vec<DVec3> = m.start().iter().map(|&p| bend(p)).collect();
             let stretch: f64 = m
                 .triangles()
                 .iter()

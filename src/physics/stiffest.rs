@@ -2,7 +2,7 @@
 //! is explicit.
 //!
 //! The largest eigenvalue ω² of `M⁻¹ K`, with K the stiffness of membranes, hinges, plates, folds,
-//! shells and springs at rest, by power iterations on all cloths at once, which do not touch each
+//! shells and springs as they start, by power iterations on all cloths at once, which do not touch each
 //! other. Their result is below the eigenvalue, by some percent. Pins are left out, and tension,
 //! which makes cloth stiffer.
 
@@ -20,16 +20,16 @@ pub struct Stiffest {
 }
 
 impl ClothModel {
-    /// Finds the stiffest motion of each cloth about its shape at rest.
+    /// Finds the stiffest motion of each cloth about the shape that it starts with.
     #[must_use]
     pub fn stiffest(&self) -> Vec<Stiffest> {
         let cloths = self.laws().count();
         // Neighbours move against each other, in directions of no pattern.
-        let mut motion: Vec<DVec3> = (0..self.rest().len() as u64).map(scattered).collect();
+        let mut motion: Vec<DVec3> = (0..self.start().len() as u64).map(scattered).collect();
         let mut squared = vec![0.0; cloths];
         for _ in 0..ITERATIONS {
             let before = self.doubled_energies(&motion, cloths);
-            let mut next = self.pull_at_rest(&motion, |_| 1.0);
+            let mut next = self.pull_at_start(&motion, |_| 1.0);
             for (pull, mass) in next.iter_mut().zip(self.masses()) {
                 *pull /= *mass;
             }
@@ -59,8 +59,8 @@ impl ClothModel {
             }
             of_cloths
         };
-        let elastic = work(self.pull_at_rest(&motion, |_| 1.0));
-        let damped = work(self.pull_at_rest(&motion, |damping| damping));
+        let elastic = work(self.pull_at_start(&motion, |_| 1.0));
+        let damped = work(self.pull_at_start(&motion, |damping| damping));
         (squared.iter().zip(elastic).zip(damped))
             .map(|((squared, elastic), damped)| Stiffest {
                 frequency: squared.sqrt(),
@@ -79,15 +79,15 @@ impl ClothModel {
         sums
     }
 
-    /// The product `K w` at rest, with each element times the factor that `weight` gives for its
+    /// The product `K w` at the start, with each element times the factor that `weight` gives for its
     /// damping in s.
-    fn pull_at_rest(&self, w: &[DVec3], weight: impl Fn(f64) -> f64) -> Vec<DVec3> {
-        let rest = self.rest();
+    fn pull_at_start(&self, w: &[DVec3], weight: impl Fn(f64) -> f64) -> Vec<DVec3> {
+        let start = self.start();
         let mut pull = vec![DVec3::ZERO; w.len()];
         let elements = self.triangles().iter().zip(self.membranes()).enumerate();
         for (index, (t, element)) in elements.filter(|(index, _)| self.is_element(*index)) {
             let t = t.map(|v| v as usize);
-            let Some(deformation) = element.deform(t.map(|v| rest[v])) else {
+            let Some(deformation) = element.deform(t.map(|v| start[v])) else {
                 continue;
             };
             let stiffness = element.stiffness(&deformation);
@@ -117,7 +117,7 @@ impl ClothModel {
         }
         for fold in self.folds() {
             let vertices = fold.vertices.map(|v| v as usize);
-            let state = fold.state(vertices.map(|v| rest[v]));
+            let state = fold.state(vertices.map(|v| start[v]));
             let turned: f64 = (vertices.iter().zip(state.mode))
                 .map(|(&v, mode)| mode.dot(w[v]))
                 .sum();
@@ -128,7 +128,7 @@ impl ClothModel {
         }
         for shell in self.shells() {
             let vertices = shell.vertices.map(|v| v as usize);
-            let state = shell.state(vertices.map(|v| rest[v]));
+            let state = shell.state(vertices.map(|v| start[v]));
             let turned = state.rates(vertices.map(|v| w[v]));
             let weight = weight(shell.damping);
             let moments = shell.moments_of(turned.map(|angle| angle * weight));
@@ -138,7 +138,7 @@ impl ClothModel {
         }
         for spring in self.springs() {
             let [a, b] = spring.vertices.map(|v| v as usize);
-            let state = spring.state([rest[a], rest[b]]);
+            let state = spring.state([start[a], start[b]]);
             let force = state.elastic * (w[a] - w[b]) * weight(spring.damping);
             pull[a] += force;
             pull[b] -= force;

@@ -35,7 +35,7 @@ impl<'w> Pictures<'w> {
         };
         let checker = |triangles: &Vec<[u32; 3]>| {
             let vertices = triangles.iter().flatten().map(|&v| v as usize);
-            look::checker(model.rest(), vertices)
+            look::checker(model.start(), vertices)
         };
         let checkers = if colours == Colours::Checker {
             cloths.iter().map(checker).collect()
@@ -47,7 +47,7 @@ impl<'w> Pictures<'w> {
             camera: camera(world),
             cloths,
             checkers,
-            middle: look::middle(model.rest()),
+            middle: look::middle(model.start()),
         }
     }
 
@@ -125,7 +125,7 @@ pub(super) fn camera(world: &World) -> Camera {
         low = low.min(p);
         high = high.max(p);
     };
-    world.model().rest().iter().for_each(|&p| include(p));
+    world.model().start().iter().for_each(|&p| include(p));
     for (body, mesh) in scene.bodies.iter().zip(world.body_meshes()) {
         if let Shape::Plane { point, .. } = body.shape {
             // As much of a plane as lies under the rest.

@@ -259,7 +259,7 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
             set: |body, mesh| body.mesh = Some(mesh),
         },
         "A file `.obj`, `.ply`, `.stl`, `.glb`, `.gltf`, `.usd`, `.usda`, `.usdc` or `.usdz`, relative to the \
-         scene's folder: [what is read](#mesh-files). The mesh must be [closed](#closed-bodies).",
+         scene's folder: [what is read](#mesh-files). A mesh that is [closed](#closed-bodies) has an inside, any other has two sides.",
     )
     .unset("that of the first file of `sequence`; without one it is needed")
     .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),

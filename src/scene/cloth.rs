@@ -14,7 +14,7 @@ use super::objects::{Surroundings, Thickness, file, name, prim};
 use super::pin::{pin, write_pins};
 use super::quantity::Dimension;
 use super::reader::{Range, Table};
-use super::{Axis, Cloth, ClothSource, Material, Pin, Placement, Units, Up, defaults};
+use super::{Axis, Cloth, ClothSource, Material, Pin, Placement, RestSource, Units, Up, defaults};
 
 words!(Axis, Units, Up);
 
@@ -34,6 +34,8 @@ pub(super) struct ClothKeys {
     shirt: Option<ShirtKeys>,
     mesh: Option<String>,
     prim: Option<String>,
+    rest: Option<String>,
+    rest_texture: Option<[f64; 2]>,
     units: Option<Units>,
     up: Option<Up>,
     scale: f64,
@@ -42,6 +44,7 @@ pub(super) struct ClothKeys {
     rotation: DVec3,
     translation: DVec3,
     velocity: DVec3,
+    velocities: Option<bool>,
     pressure: f64,
     thickness: Option<f64>,
     friction: Option<f64>,
@@ -59,6 +62,8 @@ impl Default for ClothKeys {
             shirt: None,
             mesh: None,
             prim: None,
+            rest: None,
+            rest_texture: None,
             units: None,
             up: None,
             scale: 1.0,
@@ -67,6 +72,7 @@ impl Default for ClothKeys {
             rotation: DVec3::ZERO,
             translation: DVec3::ZERO,
             velocity: DVec3::ZERO,
+            velocities: None,
             pressure: 0.0,
             thickness: None,
             friction: None,
@@ -152,6 +158,30 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
     .unset("all meshes")
     .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
+        "rest",
+        &Of {
+            form: Text,
+            get: |cloth| cloth.rest.clone(),
+            set: |cloth, rest| cloth.rest = Some(rest),
+        },
+        "A file with the vertices and faces of `mesh` in the shape that the cloth has [at \
+         rest](#rest-shapes).",
+    )
+    .unset("that of `mesh`")
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
+    Key::new(
+        "rest_texture",
+        &Of {
+            form: AlongXAndY(Dimension::LENGTH, Range::Positive),
+            get: |cloth| cloth.rest_texture,
+            set: |cloth, unit| cloth.rest_texture = Some(unit),
+        },
+        "The length of a unit of the texture coordinates, which are then the flat shape that the cloth \
+         has [at rest](#rest-shapes), instead of `rest`.",
+    )
+    .unset("see `rest`")
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
+    Key::new(
         "units",
         &Of {
             form: OneOf::<Units>::NEW,
@@ -235,6 +265,18 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
         },
         "The velocity with which it starts.",
     ),
+    Key::new(
+        "velocities",
+        &Of {
+            form: Flag,
+            get: |cloth| cloth.velocities,
+            set: |cloth, are_taken| cloth.velocities = Some(are_taken),
+        },
+        "Whether vertices start with the [velocities](#mesh-files) that the file has, to which \
+         `velocity` is added.",
+    )
+    .unset("they do not, with a warning if the file has some")
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
         "pressure",
         &Of {
@@ -449,12 +491,29 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
             table.note_missing(key.name, example);
         }
     }
+    let rest = match (&said.rest, said.rest_texture) {
+        (Some(_), Some(_)) => {
+            table.note(
+                "rest_texture",
+                "a cloth has one shape at rest: that of `rest`, or its texture coordinates by `rest_texture`",
+            );
+            None
+        }
+        (Some(rest), None) => Some(RestSource::File(file(
+            table,
+            "rest",
+            rest,
+            surroundings.folder,
+        ))),
+        (None, unit) => unit.map(RestSource::Texture),
+    };
     let pins = table.tables("pins", MOST_PINS, |_, table| {
         pin(table, surroundings.step, said.may_be(&[Source::Mesh]))
     });
     Cloth {
         name,
         source,
+        rest,
         material: if table.has("material") {
             table.table("material", material)
         } else {
@@ -462,6 +521,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         },
         weave: said.weave,
         velocity: said.velocity,
+        velocities: said.velocities,
         pressure: said.pressure,
         thickness: said.thickness,
         friction: said.friction,
@@ -550,6 +610,7 @@ impl From<&Cloth> for ClothKeys {
         let said = Self {
             name: Some(cloth.name.clone()),
             velocity: cloth.velocity,
+            velocities: cloth.velocities,
             pressure: cloth.pressure,
             thickness: cloth.thickness,
             friction: cloth.friction,
@@ -557,6 +618,17 @@ impl From<&Cloth> for ClothKeys {
             pins: cloth.pins.clone(),
             weave: cloth.weave,
             ..Self::default()
+        };
+        let said = match &cloth.rest {
+            None => said,
+            Some(RestSource::File(path)) => Self {
+                rest: Some(path.to_string_lossy().into_owned()),
+                ..said
+            },
+            Some(RestSource::Texture(unit)) => Self {
+                rest_texture: Some(*unit),
+                ..said
+            },
         };
         match &cloth.source {
             &ClothSource::Grid {

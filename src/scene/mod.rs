@@ -158,6 +158,8 @@ pub struct Cloth {
     pub name: String,
     /// The source of its mesh.
     pub source: ClothSource,
+    /// Its shape at rest, if it is not that of its mesh.
+    pub rest: Option<RestSource>,
     /// The material of the cloth.
     pub material: Material,
     /// Direction of its warp in the mesh's own axes, before any rotation; a unit vector. If absent,
@@ -166,6 +168,9 @@ pub struct Cloth {
     pub weave: Option<DVec3>,
     /// Initial velocity in m/s.
     pub velocity: DVec3,
+    /// Whether the velocities of vertices that its file has are added to that; if absent, they are
+    /// not, and a warning tells that there are some.
+    pub velocities: Option<bool>,
     /// The pressure in Pa by which the air inside exceeds that outside; 0 unless it is closed.
     pub pressure: f64,
     /// Its thickness in m, if it is not that of all.
@@ -176,6 +181,17 @@ pub struct Cloth {
     pub self_collision: bool,
     /// Vertices that are held.
     pub pins: Vec<Pin>,
+}
+
+/// The source of a cloth's shape at rest, where it is not the mesh that it starts as.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RestSource {
+    /// A mesh file with the vertices and faces of the mesh, placed as that; relative paths were
+    /// resolved against the scene's folder.
+    File(PathBuf),
+    /// The texture coordinates of the mesh, laid flat, with the lengths in m of a unit of u and of
+    /// v.
+    Texture([f64; 2]),
 }
 
 /// The source of a cloth's mesh.
@@ -203,7 +219,7 @@ pub enum ClothSource {
         /// Rotation about x, y, z in rad, applied in this order about the middle.
         rotation: DVec3,
     },
-    /// A mesh file; its shape is the rest shape.
+    /// A mesh file.
     File {
         /// The file; relative paths were resolved against the scene's folder.
         path: PathBuf,

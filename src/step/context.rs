@@ -68,7 +68,7 @@ impl<'a> Context<'a> {
     /// The velocity in m/s that a pin prescribes for a vertex that begins at `x` (m), zero in the
     /// directions that are free.
     pub(crate) fn prescribed_velocity(self, pinned: &OwnPinned<'_>, x: DVec3) -> DVec3 {
-        let start = self.world.model().rest()[pinned.vertex as usize];
+        let start = self.world.model().start()[pinned.vertex as usize];
         let dt = self.substep.dt;
         pinned.motion.velocity(pinned.vertex, start, x, dt)
     }

@@ -88,7 +88,7 @@ mod tests {
         for patch in 0..4 {
             let own = replica.vertices(patch);
             vertices += own.len();
-            assert_eq!(replica.state(patch).x, &world.model().rest()[own.clone()]);
+            assert_eq!(replica.state(patch).x, &world.model().start()[own.clone()]);
             let touches = |t: &[u32; 3]| t.iter().any(|&v| own.contains(&(v as usize)));
             let all = (0..).zip(world.model().triangles());
             let expected = all.filter(|(_, corners)| touches(corners));

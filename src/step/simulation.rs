@@ -138,7 +138,7 @@ impl<'w> Simulation<'w> {
         };
         let team = Team::new(threads)?;
         let solver = Solver::new(world, &domain, &matrix, &team);
-        let vertices = world.model().rest().len();
+        let vertices = world.model().start().len();
         // On one rank each thread goes through the vertices whose rows are its own in the solve.
         let everywhere = if comm.size() == 1 {
             solver.cg.shares().clone()

@@ -40,7 +40,7 @@ impl State {
     /// The state of a world at time 0.
     pub(crate) fn new(world: &World, shares: Shares) -> Self {
         Self {
-            x: world.model().rest().to_vec(),
+            x: world.model().start().to_vec(),
             v: world.start_velocities().to_vec(),
             extent: None,
             shares,

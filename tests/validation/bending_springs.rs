@@ -89,7 +89,7 @@ fn swing(fold: f64) -> f64 {
     .step(step)
     .solver("integrator = \"bdf2\"")
     .world_of(&mesh);
-    let free = (world.model().rest().iter())
+    let free = (world.model().start().iter())
         .position(|p| p.y > 0.5 * HEIGHT)
         .unwrap();
     let start = |p: DVec3| {
@@ -158,7 +158,7 @@ fn cylinder(radius: f64, cells: usize) -> f64 {
         let angle = fold * p.x / cell;
         DVec3::new(radius * angle.sin(), p.y, radius * (1.0 - angle.cos()))
     };
-    let x: Vec<DVec3> = world.model().rest().iter().map(bend).collect();
+    let x: Vec<DVec3> = world.model().start().iter().map(bend).collect();
     let area = (cells as f64 - 1.0) * cell * size;
     world.model().elastic_energy(&x).unwrap() / (0.5 * RIGIDITY * area / (radius * radius))
 }

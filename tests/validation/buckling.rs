@@ -46,7 +46,7 @@ fn growth(gamma: f64, bending: &str) -> f64 {
         let along = (x.x + 0.5 * long - cell).max(0.0) / LENGTH;
         x.y += 1e-5 * LENGTH * along * along;
     }
-    let rest = world.model().rest();
+    let rest = world.model().start();
     let tip = (0..rest.len()).max_by(|&a, &b| {
         let key = |v: usize| rest[v].x - rest[v].z;
         key(a).total_cmp(&key(b))

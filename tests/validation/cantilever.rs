@@ -217,7 +217,7 @@ impl Way {
             }
         };
         let x = settle(&world, shape, 1e-7);
-        let rest = world.model().rest();
+        let rest = world.model().start();
         let off = rest
             .iter()
             .zip(&x)

@@ -53,7 +53,7 @@ fn hang(span: f64) -> ([f64; 2], Vec<[f64; 2]>) {
     let found = mean(&ends, |v| x[v].z) - mean(&middle, |v| x[v].z);
     let forces = forces(&world, &x);
     let pull: f64 = ends.iter().map(|&v| forces[v].x).sum();
-    let rest = world.model().rest();
+    let rest = world.model().start();
     let line = vertices(&world, |p| (p.y + 0.5 * WIDTH).abs() < 1e-6);
     let mut line: Vec<usize> = line;
     line.sort_by(|&a, &b| rest[a].x.total_cmp(&rest[b].x));

@@ -44,7 +44,7 @@ fn loss(material: &str, mode: usize, damped: usize) -> f64 {
         .world();
     let model = world.model();
     let field = MODES[mode].1;
-    let moved: Vec<DVec3> = model.rest().iter().map(|&p| p + field(p)).collect();
+    let moved: Vec<DVec3> = model.start().iter().map(|&p| p + field(p)).collect();
     let elastic = if mode == 2 {
         // This is of bending alone: displaced so far, the sheet is stretched too.
         let at = |v: [u32; 4]| v.map(|v| moved[v as usize]);
@@ -56,7 +56,7 @@ fn loss(material: &str, mode: usize, damped: usize) -> f64 {
     };
     let mut comm = Solo::new();
     let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
-    let rest = model.rest().to_vec();
+    let rest = model.start().to_vec();
     for (v, &p) in s.state_mut().1.iter_mut().zip(&rest) {
         *v = field(p);
     }

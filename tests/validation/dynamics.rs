@@ -56,7 +56,7 @@ pub fn run(
 pub fn amplitude(world: &World, s: &Simulation<'_>, mode: impl Fn(DVec3) -> DVec3) -> [f64; 2] {
     let model = world.model();
     let (mut x, mut v, mut norm) = (0.0, 0.0, 0.0);
-    for (i, rest) in model.rest().iter().enumerate() {
+    for (i, rest) in model.start().iter().enumerate() {
         let shape = mode(*rest) * model.masses()[i];
         x += shape.dot(s.positions()[i] - *rest);
         v += shape.dot(s.velocities()[i]);

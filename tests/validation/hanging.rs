@@ -22,7 +22,7 @@ fn errors(cells: usize) -> [f64; 2] {
     let gravity = DVec3::new(0.0, 0.0, -9.81);
     let world = Rig::new(cloth, material).gravity(gravity).world();
     let x = settle(&world, |p| p, 1e-9);
-    let rest = world.model().rest();
+    let rest = world.model().start();
     let lowest = vertices(&world, |p| p.z < -0.4999);
     let longer = mean(&lowest, |v| rest[v].z - x[v].z);
     let forces = forces(&world, &x);

@@ -112,12 +112,12 @@ fn slide(world: &World, steps: usize) -> Vec<[f64; 2]> {
     let [down, _] = axes();
     let mut comm = Solo::new();
     let mut simulation = Simulation::new(world, &comm, &ScopeOptions::default()).unwrap();
-    let all: Vec<usize> = (0..world.model().rest().len()).collect();
+    let all: Vec<usize> = (0..world.model().start().len()).collect();
     let look = |simulation: &Simulation<'_>| {
         let (x, v, rest) = (
             simulation.positions(),
             simulation.velocities(),
-            world.model().rest(),
+            world.model().start(),
         );
         [
             mean(&all, |i| (x[i] - rest[i]).dot(down)),
@@ -236,7 +236,7 @@ fn cloth_that_arrives_within_a_step_slides_freely_until_it_touches() {
         let speed = 2.0 - 0.5 * (1.0 + GRAVITY * t);
         let slides = speed - 0.5 * GRAVITY * after;
         let way = 2.0 * t + speed * after - 0.25 * GRAVITY * after * after;
-        let rest = world.model().rest();
+        let rest = world.model().start();
         for ((x, v), from) in simulation
             .positions()
             .iter()

@@ -95,7 +95,7 @@ impl Sheet {
     fn ratios(&self) -> Vec<[f64; 2]> {
         let angles = (0..24).map(|k| PI * f64::from(k) / 24.0);
         let ratio = |angle: f64| {
-            let rest = self.world.model().rest().iter();
+            let rest = self.world.model().start().iter();
             let x: Vec<DVec3> = rest.map(|&p| cylinder(p, angle)).collect();
             self.ratio(&x, angle)
         };

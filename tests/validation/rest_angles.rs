@@ -28,7 +28,7 @@ fn largest_force(mesh: &TriMesh, model: &str) -> f64 {
     let material =
         format!("density = 0.15\nstretch = 200\nbending = 1e-5\nbending_model = \"{model}\"");
     let world = Rig::new("", material).world_of(mesh);
-    let forces = forces(&world, world.model().rest());
+    let forces = forces(&world, world.model().start());
     forces.iter().map(|f| f.length()).fold(0.0, f64::max)
 }
 

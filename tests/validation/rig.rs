@@ -141,7 +141,7 @@ pub fn settle(world: &World, start: impl Fn(DVec3) -> DVec3, slow: f64) -> Vec<D
 
 /// The vertices of a model whose rest position suits.
 pub fn vertices(world: &World, suits: impl Fn(DVec3) -> bool) -> Vec<usize> {
-    let rest = world.model().rest();
+    let rest = world.model().start();
     (0..rest.len()).filter(|&v| suits(rest[v])).collect()
 }
 
@@ -283,7 +283,7 @@ pub fn homogeneous(material: &str, weave: f64, strain: [f64; 3]) -> ([f64; 3], f
             0.0,
         )
     };
-    let rest = world.model().rest();
+    let rest = world.model().start();
     let x: Vec<DVec3> = rest
         .iter()
         .map(|&p| turn * stretch(p) + DVec3::ONE)

@@ -121,7 +121,7 @@ fn slid(sheets: usize, friction: f64) -> Vec<f64> {
         simulation.advance(&mut solo).unwrap();
     }
     let [before, after] =
-        [world.model().rest(), simulation.positions()].map(|x| world.original_order(x));
+        [world.model().start(), simulation.positions()].map(|x| world.original_order(x));
     let way = |k: usize| {
         let vertices = 61 * 17 + 49 * k..61 * 17 + 49 * (k + 1);
         let ways = vertices.map(|v| after[v].x - before[v].x);

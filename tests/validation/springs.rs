@@ -29,7 +29,7 @@ fn ratios(mesh: &TriMesh) -> (Vec<[f64; 2]>, f64) {
             let flat = DVec2::new(p.x, p.y);
             *p + (strain * flat).extend(0.0)
         };
-        let x: Vec<DVec3> = world.model().rest().iter().map(moved).collect();
+        let x: Vec<DVec3> = world.model().start().iter().map(moved).collect();
         world.model().elastic_energy(&x).unwrap() / area
     };
     let unit = STIFFNESS * STRAIN * STRAIN;

@@ -83,7 +83,7 @@ fn hang(stiffness: f64) -> (Vec<[f64; 2]>, f64) {
         s.advance(&mut comm).unwrap();
     }
     let x = s.positions();
-    let rest = world.model().rest();
+    let rest = world.model().start();
     let row = |k: usize| {
         let s = k as f64 / CELLS as f64;
         let line = vertices(&world, |p| (0.5 - s - p.z).abs() < 1e-6);

@@ -48,8 +48,8 @@ fn swing(cells: usize, across: usize, h: f64, steps: usize) -> Vec<f64> {
         let up = if rest.x < held { 0.0 } else { shape(at) };
         (rest + DVec3::Z * (SIZE * up), DVec3::ZERO)
     };
-    let tip: Vec<usize> = (0..world.model().rest().len())
-        .filter(|&v| world.model().rest()[v].x > 0.4999 * LENGTH)
+    let tip: Vec<usize> = (0..world.model().start().len())
+        .filter(|&v| world.model().start()[v].x > 0.4999 * LENGTH)
         .collect();
     let mut found = Vec::new();
     run(&world, steps, start, |s| {

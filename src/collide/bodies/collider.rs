@@ -87,6 +87,9 @@ pub struct BodySurface {
     /// `positions` are then those of its start.
     pub(in crate::collide) deforms: Option<(Arc<DeformedShape>, f64)>,
     pub(in crate::collide) normals: Vec<DVec3>,
+    /// The first of the faces that lie back to back with another one. Cloth behind such a face is in
+    /// front of that.
+    pub(in crate::collide) two_sided: u32,
     /// The edges and vertices that are features; `None` where the surface is as good as flat.
     pub(in crate::collide) edge_features: Vec<Option<BodyFeature>>,
     pub(in crate::collide) vertex_features: Vec<Option<BodyFeature>>,
@@ -147,11 +150,14 @@ pub enum Analytic {
 /// An edge or a vertex of a body against which faces and edges of cloth are tested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::collide) struct BodyFeature {
-    /// The mean normal of the faces that meet at it.
+    /// The mean normal of the faces that meet at it; none at the border of a surface with two sides,
+    /// which cloth may meet from anywhere.
     pub(in crate::collide) outward: DVec3,
     /// Whether these faces are nearly one plane, so that cloth meets the feature along its normal
     /// only.
     pub(in crate::collide) blunt: bool,
+    /// Whether the surface has another side there, so that nothing is inside.
+    pub(in crate::collide) two_sided: bool,
 }
 
 /// How coarse a cloth is that a body meets: what its faces cut off a body that bends.
@@ -182,14 +188,22 @@ impl Coarseness {
 }
 
 impl BodySurface {
-    /// Prepares a body of triangles for such cloths. `reach` (m) is that of its contacts with cloth
-    /// of its own thickness: its volumes are inflated by half of it, and those of cloth likewise.
+    /// Prepares a closed body of triangles for such cloths. `reach` (m) is that of its contacts with
+    /// cloth of its own thickness: its volumes are inflated by half of it, and those of cloth
+    /// likewise.
     #[must_use]
     pub fn new(mesh: &TriMesh, reach: f64, cloths: &[Coarseness]) -> Self {
+        Self::with_sides(mesh, reach, cloths, u32::MAX)
+    }
+
+    /// Prepares a body whose faces from `two_sided` on lie back to back, each with another one of
+    /// them, as [`crate::mesh::mend_body`] makes them of open surfaces.
+    #[must_use]
+    pub fn with_sides(mesh: &TriMesh, reach: f64, cloths: &[Coarseness], two_sided: u32) -> Self {
         let x = |v: u32| mesh.positions[v as usize];
         let surface = Surface::new(&mesh.triangles, mesh.positions.len());
         let faces = FacesAt::new(&surface, mesh.positions.len());
-        let bends = Bends::new(&surface, &faces, &mesh.positions, cloths);
+        let bends = Bends::new((&surface, two_sided), &faces, &mesh.positions, cloths);
         let items = (0..)
             .zip(&mesh.triangles)
             .map(|(i, t)| (i, t.iter().map(|&v| x(v)).sum::<DVec3>() / 3.0))
@@ -201,6 +215,7 @@ impl BodySurface {
             surface: Arc::new(surface),
             positions: mesh.positions.clone(),
             deforms: None,
+            two_sided,
             normals: bends.normals,
             edge_features: bends.edge_features,
             vertex_features: bends.vertex_features,
@@ -225,11 +240,13 @@ impl BodySurface {
             return Arc::clone(body);
         }
         let [start, end] = [time, time + dt].map(|time| deforming.at(time));
-        let bends = Bends::new(&self.surface, &self.faces, &start.positions, &self.cloths);
+        let surface = (&*self.surface, self.two_sided);
+        let bends = Bends::new(surface, &self.faces, &start.positions, &self.cloths);
         let body = Arc::new(Collider::Triangles(Box::new(Self {
             surface: Arc::clone(&self.surface),
             positions: start.positions.clone(),
             deforms: Some((end, dt)),
+            two_sided: self.two_sided,
             normals: bends.normals,
             edge_features: bends.edge_features,
             vertex_features: bends.vertex_features,
@@ -348,7 +365,12 @@ struct Bends {
 }
 
 impl Bends {
-    fn new(surface: &Surface, faces: &FacesAt, positions: &[DVec3], cloths: &[Coarseness]) -> Self {
+    fn new(
+        (surface, two_sided): (&Surface, u32),
+        faces: &FacesAt,
+        positions: &[DVec3],
+        cloths: &[Coarseness],
+    ) -> Self {
         let x = |v: u32| positions[v as usize];
         let triangles = surface.triangles();
         let (mut normals, mut areas) = (Vec::new(), Vec::new());
@@ -390,6 +412,17 @@ impl Bends {
             let vertex = vertex as usize;
             let at = at_feature(faces.vertices.of(vertex), &normals, &mut room);
             vertex_features[vertex].get_or_insert_with(|| BodyFeature::blunt(at));
+        }
+        let features = [
+            (&mut edge_features, &faces.edges),
+            (&mut vertex_features, &faces.vertices),
+        ];
+        for (features, faces) in features {
+            for (number, feature) in features.iter_mut().enumerate() {
+                if let (Some(feature), Some(face)) = (feature, faces.of(number).first()) {
+                    feature.two_sided = *face >= two_sided;
+                }
+            }
         }
         Self {
             normals,
@@ -515,18 +548,32 @@ fn cone(faces: &[DVec3], edge: bool) -> f64 {
 }
 
 impl BodyFeature {
+    /// Whether it is at the border of a surface with two sides.
+    pub(in crate::collide) fn is_border(&self) -> bool {
+        self.two_sided && self.outward == DVec3::ZERO
+    }
+
     /// Where faces with these normals meet at small angles.
     fn blunt(faces: &[DVec3]) -> Self {
         Self {
             outward: mean(faces),
             blunt: true,
+            two_sided: false,
         }
     }
 }
 
 fn mean(normals: &[DVec3]) -> DVec3 {
-    normals.iter().sum::<DVec3>().normalize_or_zero()
+    let sum = normals.iter().sum::<DVec3>();
+    // Faces that are back to back have none, but for rounding.
+    if sum.length_squared() < NO_DIRECTION * NO_DIRECTION {
+        return DVec3::ZERO;
+    }
+    sum.normalize_or_zero()
 }
+
+/// The length below which a sum of unit vectors is rounding.
+const NO_DIRECTION: f64 = 1e-9;
 
 /// The feature where faces with these normals meet, if it is sharp. An open edge is sharp, a lone
 /// vertex is not.
@@ -539,6 +586,7 @@ fn sharp(faces: &[DVec3], edge: bool) -> Option<BodyFeature> {
     (bends || open).then(|| BodyFeature {
         outward: mean(faces),
         blunt: false,
+        two_sided: false,
     })
 }
 

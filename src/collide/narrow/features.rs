@@ -9,7 +9,7 @@
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{Pose, Sweep};
-use crate::collide::bodies::collider::{AnalyticBody, BOUNDARY, BodySurface, FLAT};
+use crate::collide::bodies::collider::{AnalyticBody, BOUNDARY, BodyFeature, BodySurface, FLAT};
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
 use crate::collide::narrow::contact::{Contact, PairId, PairKind, Separation};
@@ -338,7 +338,7 @@ fn cloth_contact(
     }
     let one_component = snap.cloth.in_one_component(vertices[0], vertices[3]);
     let target = if one_component {
-        distance.min(rest())
+        distance.min(rest() * snap.cloth.shortening(vertices))
     } else {
         distance
     };
@@ -402,7 +402,7 @@ fn vertex_body(
     let height = (start - corners[0]).dot(face_normal);
     // This is deeper than contacts ever get: it is the far side of a thin body that was found.
     let kept = snap.distances.from_body(vertex, body);
-    if height < -kept {
+    if height < -kept || is_behind(solid, face, height) {
         return;
     }
     let sink = -motion.dot(face_normal);
@@ -440,7 +440,7 @@ fn vertex_turning(
     let motion = snap.v[vertex as usize] * snap.dt;
     let height = (start - begin[0]).dot(face_normal);
     let kept = snap.distances.from_body(vertex, body);
-    if height < -kept {
+    if height < -kept || is_behind(solid, face, height) {
         return;
     }
     let sink = height - (to.undo(start + motion) - placed[0]).dot(own_normal);
@@ -482,7 +482,7 @@ fn vertex_deforming(
     let motion = (snap.v[vertex as usize] - way[0] / snap.dt) * snap.dt;
     let height = (start - begin[0]).dot(face_normal);
     let kept = snap.distances.from_body(vertex, body);
-    if height < -kept {
+    if height < -kept || is_behind(solid, face, height) {
         return;
     }
     let end = [0, 1, 2].map(|k| begin[k] + (way[k] - way[0]));
@@ -503,6 +503,12 @@ fn vertex_deforming(
         out.push(single(snap, (body, velocity), vertex, face, normal, gap));
         return;
     }
+}
+
+/// Whether a vertex at this height over a face is in front of another face, which lies back to back
+/// with it.
+fn is_behind(solid: &BodySurface, face: u32, height: f64) -> bool {
+    face >= solid.two_sided && height < 0.0
 }
 
 /// The share of the step after which a vertex at this height over a face, which sinks by `sink` in
@@ -573,7 +579,7 @@ fn face_body(
         point: p,
         velocity: solid.velocity(sweep, [vertex], [1.0]),
         outward: sweep.turned(feature.outward),
-        blunt: feature.blunt,
+        feature,
     };
     out.extend(feature_contact(snap, id, corners, w, met));
 }
@@ -614,7 +620,7 @@ fn edge_body(
         point: r.lerp(s, u),
         velocity: velocity(u),
         outward: sweep.turned(feature.outward),
-        blunt: feature.blunt,
+        feature,
     };
     out.extend(feature_contact(snap, id, [p, q], [1.0 - t, t], met));
 }
@@ -628,8 +634,8 @@ struct MetFeature {
     velocity: DVec3,
     /// The mean normal of the faces that meet at the feature.
     outward: DVec3,
-    /// Whether these are nearly one plane.
-    blunt: bool,
+    /// The feature where the body was placed.
+    feature: BodyFeature,
 }
 
 impl MetFeature {
@@ -641,9 +647,10 @@ impl MetFeature {
     fn separation(&self, away: DVec3, thickness: f64) -> Option<(DVec3, f64)> {
         let distance = away.length();
         let touches = distance <= 1e-9 * thickness;
-        if !self.blunt {
+        if !self.feature.blunt {
             let normal = away / distance;
-            return (!touches && normal.dot(self.outward) > 0.0).then_some((normal, distance));
+            let is_outside = normal.dot(self.outward) > 0.0 || self.feature.is_border();
+            return (!touches && is_outside).then_some((normal, distance));
         }
         if touches {
             return Some((self.outward, 0.0));
@@ -652,6 +659,8 @@ impl MetFeature {
         let height = normal.dot(self.outward);
         if height >= FLAT {
             Some((normal, distance))
+        } else if self.feature.two_sided {
+            None
         } else {
             (-height >= FLAT && distance <= thickness).then_some((-normal, -distance))
         }

@@ -162,7 +162,7 @@ impl Detection {
             if !motion.holds {
                 continue;
             }
-            let start = world.model().rest()[vertex];
+            let start = world.model().start()[vertex];
             let free = motion.free * (state.v[vertex] + fall);
             let held = motion.velocity(pinned.vertex, start, state.x[vertex], substep.dt);
             self.foreseen[vertex] = free + held;

@@ -161,7 +161,7 @@ fn torn(world: &World, x: &[DVec3], via: u32, (limit, began): (f64, f64)) -> Opt
             let apart = Apart {
                 pins: [pin.min(other_pin), pin.max(other_pin)],
                 now: distance(x),
-                straight: distance(world.model().rest()),
+                straight: distance(world.model().start()),
                 along: way + other_way,
             };
             let told = worst.as_ref().map_or(1.0 + PULLED * limit, Apart::stretch);
@@ -358,7 +358,7 @@ fn held(world: &World, began: f64) -> impl Iterator<Item = Held> {
 /// The lengths at rest, in m, of the shortest ways along edges from a vertex to all others;
 /// infinite to other pieces.
 fn ways(world: &World, from: u32) -> Vec<f64> {
-    let rest = world.model().rest();
+    let rest = world.model().start();
     let triangles = world.model().triangles();
     let sides = triangles
         .iter()

@@ -193,7 +193,7 @@ fn free_fall_is_exact() {
     let world = world(&heavy);
     let (g, h, n) = (9.81, 0.005, 100.0);
     let s = run(&world, 100, |_| {});
-    for (x, rest) in s.positions().iter().zip(world.model().rest()) {
+    for (x, rest) in s.positions().iter().zip(world.model().start()) {
         let fallen = DVec3::new(0.0, 0.0, -0.5 * g * h * h * n * (n + 1.0));
         assert!((*x - *rest - fallen).length() < 1e-12, "{}", *x - *rest);
     }
@@ -284,7 +284,7 @@ fn a_stretched_strip_pulls_and_narrows_as_theory_says() {
     }
     let middle: Vec<f64> = world
         .model()
-        .rest()
+        .start()
         .iter()
         .zip(s.positions())
         .filter(|(rest, _)| rest.x.abs() < 1e-9)
@@ -303,7 +303,7 @@ fn a_stretched_strip_pulls_and_narrows_as_theory_says() {
     for (t, e) in model.triangles().iter().zip(model.membranes()) {
         let forces = e.forces(&e.deform(t.map(|v| s.positions()[v as usize])).unwrap());
         for (v, f) in t.iter().zip(forces) {
-            if model.rest()[*v as usize].x < -1.99 {
+            if model.start()[*v as usize].x < -1.99 {
                 pull += f.x;
             }
         }
@@ -339,7 +339,7 @@ fn a_hanging_sheet_lengthens_by_its_weight() {
     let s = run(&world, 1500, |_| {});
     let lowest: Vec<f64> = world
         .model()
-        .rest()
+        .start()
         .iter()
         .zip(s.positions())
         .filter(|(rest, _)| rest.z < -0.499)
@@ -363,7 +363,7 @@ fn pins_hold_to_the_bit() {
     for (v, &pinned) in world.pinned().iter().enumerate() {
         if pinned {
             held += 1;
-            assert_eq!(s.positions()[v], world.model().rest()[v]);
+            assert_eq!(s.positions()[v], world.model().start()[v]);
         }
     }
     assert_eq!(held, 2);
@@ -432,7 +432,7 @@ fn a_sheet_lands_and_slides_to_rest_whatever_the_integrator() {
         let landing = (2.0 * 9.81 * 0.02_f64).sqrt();
         let after = 0.3 - 0.2 * landing;
         let known = 0.3 * landing / 9.81 + after * after / (2.0 * 0.2 * 9.81);
-        let rest = world.model().rest();
+        let rest = world.model().start();
         let moved = s.positions().iter().zip(rest).map(|(x, rest)| x.x - rest.x);
         let moved = moved.sum::<f64>() / rest.len() as f64;
         assert!(

@@ -256,7 +256,7 @@ fn pins_follow_the_surface_of_a_body_that_deforms() {
     });
     let cloth = "center = [0, 0, 0.05]\npins = [{ min = [-0.16, -1, -1], max = [-0.14, 1, 1], follow = \"ball\" }]";
     let world = world(folder.path(), &text(cloth, SEQUENCE, ""));
-    let start: Vec<DVec3> = world.model().rest().to_vec();
+    let start: Vec<DVec3> = world.model().start().to_vec();
     let s = run(&world, 50, |_| {});
     let surface = |p: DVec3, radius: f64| center + (p - center).normalize() * radius;
     let mut held = 0;

@@ -126,7 +126,7 @@ fn a_sheet_that_is_let_go_falls_freely_from_then_on() {
         "pins = [{ min = [-1, -1, -1], max = [1, 1, 1], velocity = [1, 0, 2], until = \"0.1 s\" }]";
     for rest in ["", "contact.certify = true"] {
         let world = world(&format!("{NO_AIR}\n{STEP}\n{rest}"), pins, "");
-        let start = world.model().rest().to_vec();
+        let start = world.model().start().to_vec();
         let (h, v, g) = (
             0.004,
             DVec3::new(1.0, 0.0, 2.0),
@@ -150,7 +150,7 @@ fn a_pin_that_holds_later_takes_its_vertices_back() {
     let pins =
         "pins = [{ min = [-1, -1, -1], max = [1, 1, 1], from = \"0.1 s\", until = \"0.3 s\" }]";
     let world = world(&format!("{NO_AIR}\n{STEP}"), pins, "");
-    let start = world.model().rest().to_vec();
+    let start = world.model().start().to_vec();
     let h = 0.004;
     let fallen = |n: f64| -9.81 * (h * h * n * (n + 1.0) / 2.0);
     run(&world, 100, |s| {

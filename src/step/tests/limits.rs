@@ -53,7 +53,7 @@ fn torn_edges(contact: &str) -> (f64, DVec3, DVec3, u64) {
     v[corner] = DVec3::new(-6.0, -4.5, 0.0);
     let before = momentum(&world, &s).0;
     let report = s.advance(&mut comm).unwrap();
-    let (rest, x) = (world.model().rest(), s.positions());
+    let (rest, x) = (world.model().start(), s.positions());
     let changes = world
         .model()
         .triangles()
@@ -153,7 +153,7 @@ fn cloth_that_is_slowly_pulled_too_far_cuts_no_steps() {
     .replace("time =", "gravity = [0, 0, 0]\ntime =")
     .replace(r#"step = "5 ms""#, r#"step = "5 ms", shortest = "1 ms""#);
     let world = world(&text);
-    let x = world.model().rest();
+    let x = world.model().start();
     let v: Vec<DVec3> = x.iter().map(|x| DVec3::new(x.x, 0.0, 0.0)).collect();
     let comm = Solo::new();
     let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
@@ -196,7 +196,7 @@ fn strain_is_beyond_the_limit_of_its_own_cloth() {
             DVec3::new(x.x * (1.0 + by), x.y, x.z)
         }
     };
-    let rest = world.model().rest().to_vec();
+    let rest = world.model().start().to_vec();
     for (by, beyond) in [([0.15, 0.3], 0.1), ([0.05, 0.7], 0.2), ([0.01, 0.45], 0.0)] {
         for (to, x) in s.state_mut().0.iter_mut().zip(&rest) {
             *to = stretched(by)(x);

@@ -11,11 +11,14 @@ mod ledger;
 mod limits;
 mod moving;
 mod news;
+mod open_bodies;
 mod passing;
 mod pins;
 mod ranks;
+mod rest_shapes;
 mod threads_of_setup;
 mod unlike;
+mod velocities;
 
 use std::time::Duration;
 

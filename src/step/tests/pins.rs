@@ -118,7 +118,7 @@ fn beads_slide_as_on_an_inclined_plane() {
         let s = run(&world, 100, |_| {});
         let way =
             free * (scene.gravity.at(0.0) * (h * h * 100.0 * 101.0 / 2.0) + DVec3::X * (100.0 * h));
-        for (start, x) in world.model().rest().iter().zip(s.positions()) {
+        for (start, x) in world.model().start().iter().zip(s.positions()) {
             let off = *x - *start - way;
             assert!(off.length() < 1e-8, "{key}: {off}");
             // Rounding of where it is, however long it slides.
@@ -146,9 +146,9 @@ fn half_a_sheet_on_a_plane_of_symmetry_moves_as_half_of_a_whole_one() {
     );
     let (w, h) = (run(&whole, 60, |_| {}), run(&half, 60, |_| {}));
     let mut farthest: f64 = 0.0;
-    for (start, x) in half.model().rest().iter().zip(h.positions()) {
+    for (start, x) in half.model().start().iter().zip(h.positions()) {
         let same = |other: &DVec3| other.distance(*start) < 1e-9;
-        let at = whole.model().rest().iter().position(same).unwrap();
+        let at = whole.model().start().iter().position(same).unwrap();
         let off = x.distance(w.positions()[at]);
         assert!(off < 1e-8, "{off}");
         farthest = farthest.max(x.distance(*start));
@@ -175,7 +175,7 @@ fn vertices_are_where_their_pins_are() {
         let pin = &scene.cloths[0].pins[0];
         let motion = BodyMotion::of(pin.velocity, pin.motion.as_ref());
         let world = world(&scene);
-        let starts = world.model().rest();
+        let starts = world.model().start();
         let (mut comm, options) = (Solo::new(), ScopeOptions::default());
         let mut s = Simulation::new(&world, &comm, &options).unwrap();
         let (mut held, mut parts, mut slid) = (0, 0, 0.0_f64);
@@ -295,7 +295,7 @@ fn pins_that_follow_a_body_go_where_the_body_takes_them() {
     let end = run(&world, 40, |_| {});
     let motion = BodyMotion::new(&scene.bodies[0]);
     let (first, last) = (motion.at(0.0), motion.at(end.time()));
-    let start = world.original_order(world.model().rest());
+    let start = world.original_order(world.model().start());
     let x = world.original_order(end.positions());
     for vertex in [0, 5, 143] {
         let known = last.apply(first.undo(start[vertex]));

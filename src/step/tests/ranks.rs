@@ -179,7 +179,7 @@ fn the_state_is_the_same_everywhere(world: &World) {
 #[test]
 fn a_system_does_not_depend_on_the_ones_before() {
     let world = world(&sheet(7, "", ""));
-    let rows = world.model().rest().len();
+    let rows = world.model().start().len();
     let x: Vec<DVec3> = (0..rows)
         .map(|i| DVec3::splat(i as f64).map(f64::sin))
         .collect();
@@ -300,7 +300,7 @@ fn ranks_that_steal_find_what_brute_force_finds() {
         "[partition]\npatches = 16\n[[body]]\nshape = \"sphere\"\ncenter = [0, 0, 0]\nradius = 0.2\n\
          edge = \"5 cm\"\n[contact]\nthickness = \"8 mm\"",
     ));
-    let rest = world.model().rest();
+    let rest = world.model().start();
     // Crumpled into a ball that overlaps the sphere.
     let fold = |p: &DVec3| {
         DVec3::new(

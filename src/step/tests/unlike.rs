@@ -101,7 +101,7 @@ fn friction_on_slopes_is_that_of_the_pair() {
         );
         let world = world(&text);
         let s = run(&world, 200, |_| {});
-        let rest = world.model().rest();
+        let rest = world.model().start();
         let moved = s.positions().iter().zip(rest).map(|(x, rest)| x.x - rest.x);
         let moved = moved.sum::<f64>() / rest.len() as f64;
         let mu = own.map_or(of_plane, |own: f64| (own * of_plane).sqrt());

@@ -22,14 +22,21 @@ pub(super) struct Collisions {
     pub(super) scenery: Option<Arc<Scenery>>,
 }
 
+/// The triangles of bodies where they are placed.
+pub(super) struct BodiesAtRest<'a> {
+    pub(super) meshes: &'a [TriMesh],
+    /// The number of the first triangle of each body that has two sides.
+    pub(super) two_sided: &'a [u32],
+}
+
 impl Collisions {
-    /// The collisions of a model in the numbering of the patch tree. `meshes` are those of the
-    /// bodies, and `spans` the widths in m of the widest face of each cloth.
+    /// The collisions of a model in the numbering of the patch tree. `spans` are the
+    /// widths in m of the widest face of each cloth.
     pub(super) fn new(
         scene: &Scene,
         model: &ClothModel,
         tree: &PatchTree,
-        meshes: &[TriMesh],
+        bodies: &BodiesAtRest<'_>,
         spans: &[f64],
     ) -> Self {
         let of_bodies: Vec<f64> = (scene.bodies.iter())
@@ -40,8 +47,12 @@ impl Collisions {
             .collect();
         let (triangles, patches) = (model.triangles(), tree.patch_count());
         let patch_of = |vertex| tree.patch_of(vertex);
-        let surface = ClothSurface::new(triangles, model.rest(), patches, patch_of)
+        let surface = ClothSurface::new(triangles, model.start(), patches, patch_of)
             .letting(passing(scene, model));
+        let surface = match scene.cloths.iter().any(|cloth| cloth.rest.is_some()) {
+            true => surface.with_shortening(model.shortening()),
+            false => surface,
+        };
         let own = surface.patch_vertices();
         let distances = Distances::new(&of_vertices, own, &of_bodies, margin(scene));
         let smooth = scene.contact.culling == Culling::Smooth && scene.contact.self_collision;
@@ -49,7 +60,8 @@ impl Collisions {
             true => surface.with_culling(distances.cloth_reach()),
             false => surface,
         };
-        let collider = |((body, mesh), &thickness): ((&Body, &TriMesh), &f64)| {
+        let collider = |((body, (mesh, &two_sided)), &thickness): (_, &f64)| {
+            let (body, mesh): (&Body, &TriMesh) = (body, mesh);
             let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
                 .map(|(&span, cloth)| Coarseness {
                     span,
@@ -62,13 +74,15 @@ impl Collisions {
                 }
                 _ => {
                     let reach = distances.reach(thickness);
-                    Collider::Triangles(Box::new(BodySurface::new(mesh, reach, &coarseness)))
+                    let surface = BodySurface::with_sides(mesh, reach, &coarseness, two_sided);
+                    Collider::Triangles(Box::new(surface))
                 }
             }
         };
+        let meshes = bodies.meshes.iter().zip(bodies.two_sided);
         let meshes = scene.bodies.iter().zip(meshes).zip(&of_bodies);
         let bodies: Vec<Collider> = meshes.map(collider).collect();
-        let scenery = || Arc::new(Scenery::new(surface.surface(), model.rest(), &bodies));
+        let scenery = || Arc::new(Scenery::new(surface.surface(), model.start(), &bodies));
         Self {
             scenery: scene.contact.certify.then(scenery),
             surface,

@@ -8,17 +8,30 @@ use super::World;
 use super::error::WorldError;
 use crate::collide::bodies::{DeformedShape, Deforming, Pose, SampleError, SampleSource};
 use crate::collide::{BodyMotion, Solid};
-use crate::mesh::{FileMesh, MeshError, Samples, TriMesh};
+use crate::mesh::{BodyMesh, MeshError, Samples, TriMesh};
 use crate::scene::{Body, Shape};
 use crate::step::error::StepError;
 
-impl SampleSource for Samples {
+/// The samples of a body's mesh, of which it has the vertices of its file, or some of them more than
+/// once.
+#[derive(Debug)]
+struct OfBody {
+    samples: Samples,
+    /// The vertex of the file that each vertex is, if its mesh was mended.
+    of: Option<Vec<u32>>,
+}
+
+impl SampleSource for OfBody {
     fn times(&self) -> &[f64] {
-        Self::times(self)
+        self.samples.times()
     }
 
     fn read(&self, index: usize) -> Result<Vec<DVec3>, SampleError> {
-        Ok(Self::read(self, index)?)
+        let positions = self.samples.read(index)?;
+        Ok(match &self.of {
+            Some(of) => of.iter().map(|&v| positions[v as usize]).collect(),
+            None => positions,
+        })
     }
 }
 
@@ -32,7 +45,10 @@ pub(super) struct Made {
 }
 
 /// Makes a body ready whose mesh deforms; `None` if it keeps its shape.
-pub(super) fn make(body: &Body, file: &FileMesh) -> Result<Option<Made>, WorldError> {
+pub(super) fn make(
+    body: &Body,
+    BodyMesh { file, mended }: &BodyMesh,
+) -> Result<Option<Made>, WorldError> {
     let (Some(deformation), Shape::Mesh { placement, .. }) = (&body.deformation, &body.shape)
     else {
         return Ok(None);
@@ -44,7 +60,14 @@ pub(super) fn make(body: &Body, file: &FileMesh) -> Result<Option<Made>, WorldEr
     let samples = Samples::open(deformation, file.clone(), placement).map_err(of_body)?;
     let digest = *samples.digest();
     let whole = BodyMotion::of(body.velocity, body.motion.as_ref());
-    let triangles = &file.mesh.triangles;
+    let triangles = match mended {
+        Some(mended) => &mended.mesh.triangles,
+        None => &file.mesh.triangles,
+    };
+    let samples = OfBody {
+        samples,
+        of: mended.as_ref().map(|mended| mended.of.clone()),
+    };
     let deforming = Deforming::new(Box::new(samples), whole, triangles);
     let deforming = deforming.map_err(|source| WorldError::Sample {
         body: body.name.clone(),

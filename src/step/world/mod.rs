@@ -28,7 +28,7 @@ use sha2::{Digest as _, Sha256};
 use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
 use weft_runtime::wire::hex;
 
-use self::collisions::Collisions;
+use self::collisions::{BodiesAtRest, Collisions};
 use self::deforming::moved;
 pub use self::error::WorldError;
 pub(crate) use self::friction::Friction;
@@ -45,11 +45,11 @@ use crate::collide::certify::Scenery;
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Passing, Solid};
 use crate::mesh::{
-    FileAxes, TriMesh, build_body_of_file, build_cloth, build_cloth_of_file, check_body,
-    disagreement, warp,
+    BodyMesh, FileAxes, RestShape, Sizes, TriMesh, build_body_of_file, build_cloth,
+    build_cloth_of_file, build_rest, check_body, disagreement, warp,
 };
 use crate::parallel;
-use crate::physics::ClothModel;
+use crate::physics::{AtRest, ClothModel};
 use crate::scene::defaults::GRAVITY;
 use crate::scene::{ClothSource, Pin, Pipeline, Placement, Preconditioner, Scene, Shape};
 use crate::solve::aggregate_options;
@@ -86,10 +86,12 @@ pub struct World {
     /// All triangles that certification looks at, if the scene asks for it.
     scenery: Option<Arc<Scenery>>,
     body_meshes: Vec<TriMesh>,
+    /// The sizes of bodies some of whose triangles are there once for each side, without that.
+    sizes_of_mended: Vec<Option<Sizes>>,
     solids: Vec<Solid>,
     body_motions: Vec<BodyMotion>,
-    /// The checksums of what bodies deform by.
-    samples: Vec<[u8; 32]>,
+    /// The checksums of what bodies deform by, and of the rest shapes of cloths that have their own.
+    checksums: Vec<[u8; 32]>,
     friction: Friction,
     distances: Distances,
     pinned: Vec<bool>,
@@ -98,8 +100,10 @@ pub struct World {
     velocities: Vec<DVec3>,
     /// How many faces of four corners, and of more, the file of each cloth has.
     polygons: Vec<[usize; 2]>,
-    /// Where the scene says other units and axes than files do, in words.
-    axes: Vec<String>,
+    /// Where the scene and its files say different things, in words.
+    disagreements: Vec<String>,
+    /// What is wrong with the meshes of bodies, in a line for each.
+    defects: Vec<String>,
     start_crossings: Vec<Crossing>,
     kept_at_start: Kept,
 }
@@ -123,25 +127,37 @@ impl World {
     }
 
     fn set_up(scene: &Scene) -> Result<Self, WorldError> {
-        let mut axes = Vec::new();
-        let mut note_axes = |what: &str, name: &str, placement: &Placement, said: FileAxes| {
+        let mut disagreements = Vec::new();
+        let axes_of = |what: &str, name: &str, placement: &Placement, said: FileAxes| {
             let told = disagreement(placement, said);
-            axes.extend(told.map(|told| format!("{what} `{name}` has {told}; the scene prevails")));
+            told.map(|told| format!("{what} `{name}` has {told}; the scene prevails"))
         };
         let (mut body_meshes, mut body_motions) = (Vec::new(), Vec::new());
-        let mut samples = Vec::new();
+        let (mut checksums, mut defects) = (Vec::new(), Vec::new());
+        let (mut sizes_of_mended, mut two_sided) = (Vec::new(), Vec::new());
         for body in &scene.bodies {
-            let file = build_body_of_file(body)?;
+            let built = build_body_of_file(body)?;
             if let Shape::Mesh { placement, .. } = &body.shape {
-                note_axes("body", &body.name, placement, file.axes);
+                disagreements.extend(axes_of("body", &body.name, placement, built.file.axes));
             }
-            let deformed = deforming::make(body, &file)?;
+            let deformed = deforming::make(body, &built)?;
+            let BodyMesh { file, mended } = built;
+            let mended = mended.as_ref();
+            defects.extend(
+                mended.map(|m| format!("the mesh of body `{}` has {}", body.name, m.found)),
+            );
+            sizes_of_mended
+                .push(mended.map(|m| Sizes::of_triangles(&file.mesh.positions, &m.left)));
+            two_sided.push(mended.map_or(u32::MAX, |m| m.two_sided));
             let (mesh, motion) = match deformed {
                 Some(made) => {
-                    samples.push(made.digest);
+                    checksums.push(made.digest);
                     (made.mesh, made.motion)
                 }
-                None => (file.mesh, BodyMotion::new(body)),
+                None => {
+                    let mesh = mended.map_or(file.mesh, |mended| mended.mesh.clone());
+                    (mesh, BodyMotion::new(body))
+                }
             };
             body_meshes.push(mesh);
             body_motions.push(motion);
@@ -172,13 +188,30 @@ impl World {
             let file = build_cloth_of_file(cloth)?;
             polygons.push(file.faces.polygons());
             if let ClothSource::File { placement, .. } = &cloth.source {
-                note_axes("cloth", &cloth.name, placement, file.axes);
+                disagreements.extend(axes_of("cloth", &cloth.name, placement, file.axes));
+            }
+            if file.has_velocities && cloth.velocities.is_none() {
+                disagreements.push(format!(
+                    "cloth `{}` starts without the velocities vx, vy, vz that its file has; take them with `velocities = true`, or say \
+                     `velocities = false`",
+                    cloth.name
+                ));
             }
             let warp = warp(cloth, file.axes);
+            let rest = build_rest(cloth, &file)?;
+            checksums.extend(rest.as_ref().map(checksum_of_rest));
             let pin_of = pins_of_vertices(&file, cloth, &scene.bodies)?;
             let mesh = file.mesh;
             spans.push(widest_face(&mesh));
-            model.add(&cloth.name, &mesh, &cloth.material, warp)?;
+            let at_rest = match &rest {
+                None => AtRest::Mesh(&mesh),
+                Some(RestShape::Mesh(at_rest)) => AtRest::Mesh(at_rest),
+                Some(RestShape::Pattern(corners)) => AtRest::Pattern {
+                    start: &mesh,
+                    corners,
+                },
+            };
+            model.add_resting(&cloth.name, &mesh, at_rest, &cloth.material, warp)?;
             if cloth.pressure != 0.0 {
                 check_body(&mesh, true).map_err(|source| WorldError::Pressure {
                     cloth: cloth.name.clone(),
@@ -198,11 +231,12 @@ impl World {
                 scene,
                 &format!("cloth `{}`", cloth.name),
             )?;
-            for pin in pin_of {
+            for (own, pin) in pin_of.into_iter().enumerate() {
                 let vertex = velocities.len() as u32;
-                velocities.push(pin.map_or(cloth.velocity, |pin| {
-                    start_velocity(&cloth.pins[pin], cloth.velocity)
-                }));
+                let of_file = file.velocities.as_ref().map(|of| of[own]);
+                let velocity = of_file.map_or(cloth.velocity, |own| cloth.velocity + own);
+                velocities
+                    .push(pin.map_or(velocity, |pin| start_velocity(&cloth.pins[pin], velocity)));
                 let pin = pin.map(|pin| (pins_before + pin) as u32);
                 pinned.extend(pin.map(|pin| Pinned { vertex, pin }));
             }
@@ -244,7 +278,13 @@ impl World {
                     let (near, far) = model.couplings();
                     Ok((graph_of(n, &near)?, graph_of(n, &far)?))
                 };
-                let collisions = || Collisions::new(scene, &model, &tree, &body_meshes, &spans);
+                let collisions = || {
+                    let bodies = BodiesAtRest {
+                        meshes: &body_meshes,
+                        two_sided: &two_sided,
+                    };
+                    Collisions::new(scene, &model, &tree, &bodies, &spans)
+                };
                 let (couplings, collisions) = parallel::join(couplings, collisions);
                 (model, couplings, collisions)
             },
@@ -259,14 +299,18 @@ impl World {
         let patch_of = |vertex| tree.patch_of(vertex);
         let patch_triangles = PatchTriangles::new(model.triangles(), tree.patch_count(), patch_of);
         let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
-            let skin = Skin::new(model.rest(), model.triangles());
+            let skin = Skin::new(model.start(), model.triangles());
             skin.letting(passing(scene, &model)).crossings()
         } else {
             Vec::new()
         };
         let kept_at_start = match start_crossings.is_empty() {
             true => Kept::default(),
-            false => tangles_of(model.rest(), model.triangles(), surface.surface().passing()),
+            false => tangles_of(
+                model.start(),
+                model.triangles(),
+                surface.surface().passing(),
+            ),
         };
         let followed = |pin: &Pin| {
             let mut bodies = scene.bodies.iter().zip(&body_motions);
@@ -275,7 +319,7 @@ impl World {
             motion.deforming().cloned()
         };
         let all_pins = scene.cloths.iter().flat_map(|cloth| &cloth.pins);
-        let pins = Pins::new(all_pins, pinned, followed, model.rest());
+        let pins = Pins::new(all_pins, pinned, followed, model.start());
         Ok(Self {
             bodies,
             scenery,
@@ -285,7 +329,7 @@ impl World {
             friction: Friction::new(scene, &model),
             distances,
             pinned: is_pinned,
-            samples,
+            checksums,
             pins,
             patch_triangles,
             velocities: (0..n).map(|v| velocities[old(v)]).collect(),
@@ -299,7 +343,9 @@ impl World {
             surface,
             mass: model.masses().iter().sum(),
             polygons,
-            axes,
+            disagreements,
+            defects,
+            sizes_of_mended,
             model,
             tree,
         })
@@ -475,14 +521,14 @@ impl World {
             hasher.update((bytes.len() as u64).to_le_bytes());
             hasher.update(bytes);
         };
-        add(bytemuck::cast_slice(self.model.rest()));
+        add(bytemuck::cast_slice(self.model.start()));
         add(bytemuck::cast_slice(self.model.triangles()));
         add(bytemuck::cast_slice(&self.velocities));
         for body in &self.body_meshes {
             add(bytemuck::cast_slice(&body.positions));
             add(bytemuck::cast_slice(&body.triangles));
         }
-        self.samples.iter().for_each(|digest| add(digest));
+        self.checksums.iter().for_each(|digest| add(digest));
         hex(&hasher.finalize())
     }
 
@@ -599,6 +645,24 @@ fn cut(scene: &Scene, model: &ClothModel) -> Result<(Graph, PatchTree), WorldErr
     drop(pairs);
     let tree = PatchTree::build(&graph, &patch_options(scene))?;
     Ok((graph, tree))
+}
+
+/// The SHA-256 of a shape at rest.
+fn checksum_of_rest(rest: &RestShape) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    match rest {
+        RestShape::Mesh(mesh) => {
+            hasher.update(b"mesh");
+            hasher.update(bytemuck::cast_slice(&mesh.positions));
+        }
+        RestShape::Pattern(corners) => {
+            hasher.update(b"pattern");
+            for p in corners.as_flattened() {
+                hasher.update(bytemuck::cast_slice(&p.to_array()));
+            }
+        }
+    }
+    hasher.finalize().into()
 }
 
 /// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors,

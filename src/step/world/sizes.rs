@@ -107,9 +107,10 @@ impl World {
             },
         });
         let bodies = (scene.bodies.iter().zip(self.body_meshes())).zip(&self.body_motions);
-        let bodies = bodies.map(|((body, mesh), motion)| ObjectSizes {
+        let bodies = bodies.zip(&self.sizes_of_mended);
+        let bodies = bodies.map(|(((body, mesh), motion), mended)| ObjectSizes {
             name: body.name.clone(),
-            sizes: Sizes::of(mesh),
+            sizes: mended.unwrap_or_else(|| Sizes::of(mesh)),
             kind: ObjectKind::Body {
                 analytic: matches!(body.surface, Surface::Analytic),
                 deforms: motion.deforming().and_then(|deforming| {
@@ -303,7 +304,7 @@ impl World {
         let own = |t: &&[u32; 3]| cloths[t[0] as usize] as usize == cloth;
         let old = |v: u32| self.tree().new_to_old()[v as usize] - before;
         TriMesh {
-            positions: self.of_cloth(cloth, model.rest()).collect(),
+            positions: self.of_cloth(cloth, model.start()).collect(),
             triangles: (model.triangles().iter().filter(own))
                 .map(|t| t.map(old))
                 .collect(),

@@ -200,7 +200,7 @@ pub(super) fn passing(scene: &Scene, model: &ClothModel) -> Passing {
 
 /// Refuses cloths that start crossing each other or themselves.
 pub(super) fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> {
-    let skin = Skin::new(model.rest(), model.triangles());
+    let skin = Skin::new(model.start(), model.triangles());
     let found = skin.letting(passing(scene, model)).crossings();
     let Some(&(edge, triangle)) = found.first() else {
         return Ok(());

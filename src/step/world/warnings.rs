@@ -14,7 +14,9 @@ impl World {
         warnings.extend(self.odd_sizes());
         warnings.extend(self.odd_bodies());
         warnings.extend(self.lying());
-        warnings.extend(self.axes.iter().cloned());
+        warnings.extend(self.disagreements.iter().cloned());
+        warnings.extend(self.defects.iter().cloned());
+        warnings.extend(self.far_from_rest());
         warnings.extend(self.far_pins());
         warnings.extend(self.doubled_vertices());
         warnings.extend(self.uneven_bending());
@@ -36,6 +38,29 @@ impl World {
                     1.0 + added
                 )
             })
+        })
+    }
+
+    /// Cloth that starts far from its own shape at rest.
+    fn far_from_rest(&self) -> impl Iterator<Item = String> {
+        let cloths = self.scene().cloths.iter().enumerate();
+        cloths.filter_map(|(index, cloth)| {
+            cloth.rest.as_ref()?;
+            let [most, least] = self.model().stretch_at_start(index)?;
+            let limit = 1.0 + cloth.material.strain_limit;
+            let how = if most > limit {
+                format!(
+                    "up to {most:.3} times as long as at rest, beyond its strain_limit, and is drawn together at once"
+                )
+            } else if least < SHORTEST {
+                format!("down to {least:.3} times as short as at rest")
+            } else {
+                return None;
+            };
+            Some(format!(
+                "cloth `{}` starts {how}: look at the units and scale of its files and at `rest` or `rest_texture`, if this is not meant",
+                cloth.name
+            ))
         })
     }
 
@@ -71,7 +96,7 @@ impl World {
         let model = self.model();
         Pieces::of_cloths(
             self.scene().cloths.len(),
-            model.rest(),
+            model.start(),
             model.triangles(),
             model.cloth_of_vertex(),
         )
@@ -122,6 +147,9 @@ impl World {
             .collect()
     }
 }
+
+/// The stretch below which cloth that starts so short is likely a mistake.
+const SHORTEST: f64 = 0.5;
 
 /// The longest stable step in s of a motion of frequency ω and stiffness-proportional damping β.
 /// For `"central"` it is 2/ω, whatever the damping; the damping of `"newmark"` is implicit where
@@ -196,7 +224,7 @@ mod tests {
         for (cells, told) in [(20, false), (80, true)] {
             let world = of(cells, "springs");
             let stretched = |world: &World| {
-                let x: Vec<_> = world.model().rest().iter().map(|x| *x * 1.0001).collect();
+                let x: Vec<_> = world.model().start().iter().map(|x| *x * 1.0001).collect();
                 world.model().elastic_energy(&x).unwrap()
             };
             let more = stretched(&world) / stretched(&of(cells, "quadratic")) - 1.0;

@@ -163,7 +163,7 @@ fn steps(world: &World, comm: &mut dyn Comm, (count, until_free): (u64, bool)) -
     let old = world.tree().new_to_old();
     let triangles = world.model().triangles();
     let mut ran = Ran {
-        pairs: crossings(world.model().rest(), triangles).len(),
+        pairs: crossings(world.model().start(), triangles).len(),
         free_after: None,
         sizes: Vec::new(),
         hash: hash(world, &simulation),
@@ -258,7 +258,7 @@ fn a_third_sheet_is_never_crossed() {
     let far = crossed().sheet("far", 16, [0.0, 0.0, -5.0], [0.0; 3]);
     let world = far.world();
     let ran = run(&world, &mut Solo::new(), 30);
-    let rest = world.original_order(world.model().rest());
+    let rest = world.original_order(world.model().start());
     let moved = ran
         .x
         .iter()
