@@ -273,9 +273,9 @@ impl Pieces {
         let corner = |t: usize, k: usize, back: usize| (6 * t + 2 * k + back) as u32;
         let mut same = DisjointSets::new(6 * triangles.len());
         for (t, triangle) in triangles.iter().enumerate() {
-            for k in 0..3 {
+            for (k, joint) in joints[t].iter().enumerate() {
                 let ends = [k, (k + 1) % 3];
-                match joints[t][k].filter(|_| !self.cut[t][k]) {
+                match joint.filter(|_| !self.cut[t][k]) {
                     Some((other, j)) => {
                         for end in ends {
                             let at = [j, (j + 1) % 3];

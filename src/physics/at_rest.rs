@@ -74,7 +74,7 @@ impl<'a> AtRest<'a> {
     }
 
     /// The corners of a triangle, those of an edge of it first.
-    fn from_edge(self, triangle: usize, edge: [u32; 2]) -> [DVec3; 3] {
+    fn seen_from_edge(self, triangle: usize, edge: [u32; 2]) -> [DVec3; 3] {
         let [a, b, c] = self.triangles()[triangle];
         let [p, q, r] = self.corners(triangle);
         let (turned, [p, q, r]) = match edge {
@@ -97,7 +97,7 @@ impl<'a> AtRest<'a> {
                 }
             }
             Self::Pattern { .. } => {
-                let own = sides.map(|triangle| self.from_edge(triangle, [a, b]));
+                let own = sides.map(|triangle| self.seen_from_edge(triangle, [a, b]));
                 let [[x0, x1, x2], _] = own;
                 Hinged {
                     points: [x0, x1, x2, laid_beside(own)],
@@ -117,7 +117,7 @@ impl<'a> AtRest<'a> {
         match self {
             Self::Mesh(mesh) => mesh.positions[vertex as usize],
             Self::Pattern { .. } => {
-                laid_beside([triangle, other].map(|triangle| self.from_edge(triangle, edge)))
+                laid_beside([triangle, other].map(|triangle| self.seen_from_edge(triangle, edge)))
             }
         }
     }
@@ -129,7 +129,7 @@ impl<'a> AtRest<'a> {
             Self::Mesh(mesh) => edge.map(|v| mesh.positions[v as usize]),
             Self::Pattern { .. } => {
                 let lengths = beside.iter().map(|side| {
-                    let [p, q, _] = self.from_edge(side.2 as usize, edge);
+                    let [p, q, _] = self.seen_from_edge(side.2 as usize, edge);
                     p.distance(q)
                 });
                 let mean = lengths.sum::<f64>() / beside.len() as f64;
@@ -182,7 +182,7 @@ mod tests {
             let own = corners[1][1] - corners[1][2];
             assert!(along.distance(own.extend(0.0)) < 1e-15, "{along} {own}");
             let beyond = rest.beyond(1, [2, 0], (0, 1));
-            let [p, q, r] = rest.from_edge(1, [2, 0]);
+            let [p, q, r] = rest.seen_from_edge(1, [2, 0]);
             for (from, length) in [(p, 1.0), (q, 1.0), (r, 2.0_f64.sqrt())] {
                 assert!((beyond.distance(from) - length).abs() < 1e-15);
             }
