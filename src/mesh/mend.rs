@@ -31,7 +31,7 @@ pub struct Mended {
     pub two_sided: u32,
     /// The triangles that were left, before some of them were doubled.
     pub left: Vec<[u32; 3]>,
-    /// What was wrong, in words.
+    /// The defects, in words.
     pub found: String,
 }
 
@@ -237,7 +237,7 @@ impl Pieces {
             }
             found.turned += usize::from(!self.is_even[piece] && self.turned[t] != turn[piece]);
         }
-        // What encloses nothing has no inside.
+        // A piece that encloses nothing has no inside.
         if whole == 0.0 {
             self.is_closed.fill(false);
         }

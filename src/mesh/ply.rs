@@ -232,7 +232,7 @@ fn read_vertices(
     Ok(())
 }
 
-/// Which of some properties is the one at this place.
+/// The number of the one of some properties that is at this place.
 fn place_in(properties: &[Option<usize>], at: usize) -> Option<usize> {
     properties.iter().position(|place| *place == Some(at))
 }

@@ -233,8 +233,8 @@ fn axis(at_rest: AtRest<'_>, material: &Material, warp: DVec3) -> DVec3 {
     best.1
 }
 
-/// That axis in a triangle at rest. Cloth that bends alike in all directions has it going on over
-/// the seams of a pattern.
+/// The axis of a bending law in a triangle at rest. Cloth that bends alike in all directions has it
+/// going on over the seams of a pattern.
 fn along_of(at_rest: AtRest<'_>, material: &Material, warp: DVec3, triangle: usize) -> DVec3 {
     if material.bends_alike() {
         at_rest.direction(triangle, warp)
@@ -479,8 +479,9 @@ fn slenderness([x0, x1, x2, x3]: [DVec3; 4]) -> f64 {
 }
 
 /// The corners of a hinge laid flat, in axes of warp and weft; `None` if the warp is perpendicular
-/// to one of the triangles. Either triangle has its warp where it is its own, see [`Hinged`]. The warp is an axis, not an arrow: where panels are sewn together head
-/// to head it runs to the seam from both sides, and laid flat goes straight on.
+/// to one of the triangles. Either triangle has its warp where it is its own, see [`Hinged`]. The
+/// warp is an axis, not an arrow: where panels are sewn together head to head it runs to the seam
+/// from both sides, and laid flat goes straight on.
 fn unfolded(
     [x0, x1, x2, x3]: [DVec3; 4],
     own: [[DVec3; 3]; 2],

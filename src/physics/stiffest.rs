@@ -2,9 +2,9 @@
 //! is explicit.
 //!
 //! The largest eigenvalue ω² of `M⁻¹ K`, with K the stiffness of membranes, hinges, plates, folds,
-//! shells and springs as they start, by power iterations on all cloths at once, which do not touch each
-//! other. Their result is below the eigenvalue, by some percent. Pins are left out, and tension,
-//! which makes cloth stiffer.
+//! shells and springs as they start, by power iterations on all cloths at once, which do not touch
+//! each other. Their result is below the eigenvalue, by some percent. Pins are left out, and
+//! tension, which makes cloth stiffer.
 
 use glam::DVec3;
 
@@ -79,8 +79,8 @@ impl ClothModel {
         sums
     }
 
-    /// The product `K w` at the start, with each element times the factor that `weight` gives for its
-    /// damping in s.
+    /// The product `K w` at the start, with each element times the factor that `weight` gives for
+    /// its damping in s.
     fn pull_at_start(&self, w: &[DVec3], weight: impl Fn(f64) -> f64) -> Vec<DVec3> {
         let start = self.start();
         let mut pull = vec![DVec3::ZERO; w.len()];

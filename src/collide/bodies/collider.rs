@@ -87,8 +87,8 @@ pub struct BodySurface {
     /// `positions` are then those of its start.
     pub(in crate::collide) deforms: Option<(Arc<DeformedShape>, f64)>,
     pub(in crate::collide) normals: Vec<DVec3>,
-    /// The first of the faces that lie back to back with another one. Cloth behind such a face is in
-    /// front of that.
+    /// The first of the faces that lie back to back with another one. Cloth behind such a face is
+    /// in front of that.
     pub(in crate::collide) two_sided: u32,
     /// The edges and vertices that are features; `None` where the surface is as good as flat.
     pub(in crate::collide) edge_features: Vec<Option<BodyFeature>>,
@@ -150,8 +150,8 @@ pub enum Analytic {
 /// An edge or a vertex of a body against which faces and edges of cloth are tested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::collide) struct BodyFeature {
-    /// The mean normal of the faces that meet at it; none at the border of a surface with two sides,
-    /// which cloth may meet from anywhere.
+    /// The mean normal of the faces that meet at it; none at the border of a surface with two
+    /// sides, which cloth may meet from anywhere.
     pub(in crate::collide) outward: DVec3,
     /// Whether these faces are nearly one plane, so that cloth meets the feature along its normal
     /// only.
@@ -188,8 +188,8 @@ impl Coarseness {
 }
 
 impl BodySurface {
-    /// Prepares a closed body of triangles for such cloths. `reach` (m) is that of its contacts with
-    /// cloth of its own thickness: its volumes are inflated by half of it, and those of cloth
+    /// Prepares a closed body of triangles for such cloths. `reach` (m) is that of its contacts
+    /// with cloth of its own thickness: its volumes are inflated by half of it, and those of cloth
     /// likewise.
     #[must_use]
     pub fn new(mesh: &TriMesh, reach: f64, cloths: &[Coarseness]) -> Self {

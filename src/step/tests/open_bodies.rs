@@ -108,7 +108,8 @@ fn fast_cloth_does_not_pass_an_open_sheet() {
     }
 }
 
-/// Cloth hangs over the border of a sheet, which holds it up there, and touches the back of nothing.
+/// Cloth hangs over the border of a sheet, which holds it up there, and touches the back of
+/// nothing.
 #[test]
 fn cloth_hangs_over_the_border_of_an_open_sheet() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,7 +182,7 @@ fn ranks_and_restarts_do_not_matter_to_open_bodies() {
     assert!(ends_the_same(&world, 60, 37) > 0);
 }
 
-/// Meshes with defects are told in one line each; what is closed keeps its inside.
+/// A line tells the defects of each mesh; closed parts keep their inside.
 #[test]
 fn defects_are_told_and_closed_bodies_keep_their_inside() {
     let folder = tempfile::tempdir().unwrap();

@@ -27,7 +27,7 @@ fn sheet(size: [f64; 2], vertices: [usize; 2], stretch: [f64; 2]) -> TriMesh {
     mesh
 }
 
-/// What becomes of a scene whose cloth has files in a folder.
+/// The world of a scene whose cloth has files in a folder, or the reason why there is none.
 fn built(folder: &Path, above: &str, cloth: &str, material: &str) -> Result<World, String> {
     let text = format!(
         "gravity = [0, 0, 0]\nair.density = 0\n{above}\n[[cloth]]\nmesh = \"start.obj\"\n{cloth}\n\
@@ -286,7 +286,7 @@ fn ranks_and_restarts_do_not_matter_to_shapes_at_rest() {
     };
     let world = of(0.63, "bending_model = \"dihedral\"\n");
     ends_the_same(&world, 40, 23);
-    // What a run goes on from is of one shape at rest.
+    // A run goes on from a state of one shape at rest only.
     assert_eq!(of(0.63, "").digest(), of(0.63, "").digest());
     assert_ne!(of(0.63, "").digest(), of(0.64, "").digest());
 }

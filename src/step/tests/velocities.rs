@@ -31,7 +31,7 @@ fn ply(velocity: impl Fn(DVec3) -> DVec3) -> String {
     text
 }
 
-/// What becomes of a scene with this file, in cm, as its cloth.
+/// The world of a scene with this file, in cm, as its cloth, or the reason why there is none.
 fn built(file: &str, ending: &str, cloth: &str, above: &str) -> Result<World, String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(format!("a.{ending}")), file).unwrap();
@@ -97,7 +97,7 @@ fn ranks_and_restarts_do_not_matter_to_velocities_of_a_file() {
     let file = ply(|p| DVec3::new(0.0, 0.0, 10.0 * p.x - 0.3 * p.y * p.y));
     let pins = "velocities = true\npins = [{ nearest = [0.15, 0.15, 0] }]";
     let world = built(&file, "ply", pins, "").unwrap();
-    // What a pin holds stays.
+    // Vertices that a pin holds stay.
     let held = world.pinned().iter().zip(world.start_velocities());
     let mut held = held.filter(|(is_held, _)| **is_held);
     assert_eq!(held.next().unwrap().1, &DVec3::ZERO);
@@ -124,7 +124,7 @@ fn velocities_that_are_not_there_or_no_numbers_are_refused_and_unused_ones_are_t
         error.contains("a.ply") && error.contains("no number `vy`"),
         "{error}"
     );
-    // Nobody is told of velocities that are none.
+    // There is no warning without velocities.
     let quiet = built(&without, "ply", "", "").unwrap();
     assert_eq!(quiet.warnings(), [""; 0]);
     let mut lines: Vec<String> = good.lines().map(str::to_owned).collect();

@@ -12,8 +12,8 @@ use crate::mesh::{BodyMesh, MeshError, Samples, TriMesh};
 use crate::scene::{Body, Shape};
 use crate::step::error::StepError;
 
-/// The samples of a body's mesh, of which it has the vertices of its file, or some of them more than
-/// once.
+/// The samples of a body's mesh, of which it has the vertices of its file, or some of them more
+/// than once.
 #[derive(Debug)]
 struct OfBody {
     samples: Samples,

@@ -90,7 +90,8 @@ pub struct World {
     sizes_of_mended: Vec<Option<Sizes>>,
     solids: Vec<Solid>,
     body_motions: Vec<BodyMotion>,
-    /// The checksums of what bodies deform by, and of the rest shapes of cloths that have their own.
+    /// The checksums of what bodies deform by, and of the rest shapes of cloths that have their
+    /// own.
     checksums: Vec<[u8; 32]>,
     friction: Friction,
     distances: Distances,
@@ -102,7 +103,7 @@ pub struct World {
     polygons: Vec<[usize; 2]>,
     /// Where the scene and its files say different things, in words.
     disagreements: Vec<String>,
-    /// What is wrong with the meshes of bodies, in a line for each.
+    /// The defects of the meshes of bodies, in a line for each.
     defects: Vec<String>,
     start_crossings: Vec<Crossing>,
     kept_at_start: Kept,
