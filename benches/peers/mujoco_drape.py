@@ -21,7 +21,7 @@ MODULUS, MATERIAL = 2.9e6, 3.5e-4  # Pa and m: together 1000 N/m
 
 
 def model(side):
-    """The model of a sheet of so many vertices a side."""
+    """The model of a sheet with this many vertices a side."""
     root = xml.Element("mujoco")
     option = xml.SubElement(root, "option", timestep=str(STEP), solver="CG", iterations="50",
                             tolerance="1e-6", jacobian="sparse", integrator="discrete")
