@@ -102,8 +102,8 @@ fn draw(
         });
     }
     let checked = |number: &usize| {
-        let rest = &start[*number];
-        look::checker(rest, 0..rest.len())
+        let start = &start[*number];
+        look::checker(start, 0..start.len())
     };
     let items: Vec<Item<'_>> = (all.iter())
         .map(|drawn| Item {

@@ -1,13 +1,12 @@
-//! Meshes of bodies with what is wrong with them: whatever is not closed becomes a surface with two
-//! sides.
+//! Repairs of body meshes: pieces that are not closed become surfaces with two sides.
 //!
 //! Triangles without area, and those that are there twice, are left out. The rest falls into pieces
 //! that hang together over edges of two triangles. A piece all of whose edges are such, and that
 //! has an inside and an outside, is closed: its triangles are turned to face one way, if they do
-//! not, and outwards. Every other piece gets each of its triangles a second time, turned over. So
-//! that both lie back to back, a vertex inside of the surface is there once for each side, and the
-//! sides share those of its border: what comes of it is closed in its turn, encloses nothing, and
-//! has an outside on either side.
+//! not, and outwards. Every other piece gets each of its triangles a second time, turned over, so
+//! that the two lie back to back. A vertex within the piece is there once for each side, and both
+//! sides share the vertices of its border. The result is closed, encloses nothing, and has an
+//! outside on either side.
 //!
 //! A Möbius strip is cut along some edge, and edges of more than two triangles are borders of all
 //! of them.

@@ -90,7 +90,7 @@ pub enum Colours {
     Plain,
     /// Each cloth has its own.
     Cloths,
-    /// Each cloth has its own, with a checker of its rest shape.
+    /// Each cloth has its own, with a checker of the shape with which it starts.
     Checker,
 }
 

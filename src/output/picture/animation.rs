@@ -98,12 +98,11 @@ impl<W: Write> Animation<W> {
 /// The rectangle outside of which pictures of this width are equal: at least one pixel, for APNG
 /// has no empty ones.
 fn changed(before: &[u8], after: &[u8], width: usize) -> Changed {
-    let rows = |pixels: &'_ [u8]| pixels.len() / (3 * width).max(1);
-    let row = |pixels: &'_ [u8], y: usize| pixels[3 * width * y..3 * width * (y + 1)].to_vec();
-    let height = rows(before).min(rows(after));
-    let (mut x, mut y) = ([width, 0], [height, 0]);
-    for at in 0..height {
-        let (one, other) = (row(before, at), row(after, at));
+    let rows = before
+        .chunks_exact(3 * width)
+        .zip(after.chunks_exact(3 * width));
+    let (mut x, mut y) = ([width, 0], [usize::MAX, 0]);
+    for (at, (one, other)) in rows.enumerate() {
         if one == other {
             continue;
         }
@@ -161,6 +160,16 @@ mod tests {
         (pictures, areas)
     }
 
+    /// Begins an animation with this number of pictures.
+    fn begin(bytes: &mut Vec<u8>, pictures: u32) -> Animation<&mut Vec<u8>> {
+        let playing = Playing {
+            pictures,
+            delay: 40,
+            size: [10, 8],
+        };
+        Animation::begin(bytes, playing).unwrap()
+    }
+
     #[test]
     fn an_animation_is_read_again_and_holds_only_the_parts_that_change() {
         let still = picture(|x, y| [x as u8, y as u8, 9]);
@@ -180,12 +189,7 @@ mod tests {
         });
         let all = [still.clone(), dot, bar, still.clone(), still];
         let mut bytes = Vec::new();
-        let playing = Playing {
-            pictures: 5,
-            delay: 40,
-            size: [10, 8],
-        };
-        let mut animation = Animation::begin(&mut bytes, playing).unwrap();
+        let mut animation = begin(&mut bytes, 5);
         all.iter()
             .for_each(|picture| animation.add(picture.clone()).unwrap());
         animation.finish().unwrap();
@@ -198,12 +202,7 @@ mod tests {
     #[test]
     fn an_animation_that_lacks_pictures_is_an_error() {
         let mut bytes = Vec::new();
-        let playing = Playing {
-            pictures: 2,
-            delay: 40,
-            size: [10, 8],
-        };
-        let mut animation = Animation::begin(&mut bytes, playing).unwrap();
+        let mut animation = begin(&mut bytes, 2);
         animation.add(picture(|_, _| [7; 3])).unwrap();
         assert!(animation.finish().is_err());
     }

@@ -15,7 +15,7 @@ const CLOTHS: [[[f32; 3]; 2]; 6] = [
 ];
 const BODY: [f32; 3] = [0.22, 0.36, 0.50];
 const FLAT: [f32; 3] = [0.66, 0.66, 0.63];
-/// The cells of a checker along the diagonal of the box around a cloth at rest.
+/// The cells of a checker along the diagonal of the box around a cloth where it starts.
 const CELLS: f64 = 24.0;
 
 /// The colours of front and back of the cloth of this number. They repeat after a few cloths.
@@ -30,18 +30,18 @@ pub fn of_body(is_flat: bool) -> [f32; 3] {
     if is_flat { FLAT } else { BODY }
 }
 
-/// The checker of cloth that is at these places at rest, in m. Where some are left out, they are
-/// no part of the box whose diagonal says how large cells are.
+/// The checker of a cloth. `start` has the places in m at which all vertices start, and `own` the
+/// numbers of those of the cloth: the diagonal of the box around them says how large cells are.
 #[must_use]
-pub fn checker<'a>(rest: &'a [DVec3], of: impl Iterator<Item = usize>) -> Checker<'a> {
+pub fn checker<'a>(start: &'a [DVec3], own: impl Iterator<Item = usize>) -> Checker<'a> {
     let nothing = [DVec3::INFINITY, DVec3::NEG_INFINITY];
-    let [low, high] = of.fold(nothing, |[low, high], v| {
-        [low.min(rest[v]), high.max(rest[v])]
+    let [low, high] = own.fold(nothing, |[low, high], v| {
+        [low.min(start[v]), high.max(start[v])]
     });
     let diagonal = (high - low).length();
     let is_size = diagonal.is_finite() && diagonal > 0.0;
     Checker {
-        rest,
+        start,
         // The corner of the box is not on the border of a cell.
         origin: if is_size { low } else { DVec3::ZERO },
         cell: if is_size { diagonal / CELLS } else { 1.0 },

@@ -48,12 +48,12 @@ pub struct Item<'a> {
     pub checker: Option<Checker<'a>>,
 }
 
-/// A checker of cubes in the space of the rest shape, of which every other one is dark. It goes
-/// along with the cloth, so that cells show how far it is stretched and sheared.
+/// A checker of cubes in the space of the shape with which cloth starts, of which every other one
+/// is dark. It goes along with the cloth, so that cells show how far it is stretched and sheared.
 #[derive(Clone, Copy, Debug)]
 pub struct Checker<'a> {
-    /// The places of vertices at rest, in m.
-    pub rest: &'a [DVec3],
+    /// The places of vertices at the start, in m.
+    pub start: &'a [DVec3],
     /// The middle of a cell, in m.
     pub origin: DVec3,
     /// The length of a cell, in m.
@@ -63,7 +63,7 @@ pub struct Checker<'a> {
 impl Checker<'_> {
     /// The place of a vertex in cells.
     fn place(&self, vertex: u32) -> Vec3 {
-        let at = (self.rest[vertex as usize] - self.origin) / self.cell;
+        let at = (self.start[vertex as usize] - self.origin) / self.cell;
         (at + 0.5).as_vec3()
     }
 }

@@ -135,7 +135,7 @@ impl Section for Output {
             },
             "The colours of cloth in pictures and animations. `\"plain\"`: all cloth has one. `\"cloths\"`: \
              each cloth has its own. `\"checker\"`: each has its own and a checker, whose cells are cubes in \
-             its rest shape, so that they show how it is stretched.",
+             the shape with which it starts, so that they show how it is stretched.",
         )
         .changes(Changes::Output)
         .idle(without_pictures),

@@ -46,8 +46,8 @@ fn extent(x: &[DVec3], axis: usize) -> f64 {
     x.iter().map(|p| p[axis]).fold(-f64::INFINITY, f64::max) - low
 }
 
-/// A sheet that starts stretched by ε₁ and ε₂ has the energy A (λ (ε₁ + ε₂)² / 2 + μ (ε₁² + ε₂²))
-/// of its area A at rest, and the mass of that area.
+/// A sheet that starts stretched by ε₁ and ε₂ has the energy
+/// A (λ (ε₁ + ε₂)² / 2 + μ (ε₁² + ε₂²)) of its area A at rest, and the mass of that area.
 #[test]
 fn stretched_sheets_have_the_energy_and_the_mass_of_their_shape_at_rest() {
     let folder = tempfile::tempdir().unwrap();

@@ -48,7 +48,7 @@ impl Collisions {
         let (triangles, patches) = (model.triangles(), tree.patch_count());
         let patch_of = |vertex| tree.patch_of(vertex);
         let surface = ClothSurface::new(triangles, model.start(), patches, patch_of)
-            .letting(passing(scene, model));
+            .letting(passing(scene, model.cloth_of_vertex()));
         let surface = match scene.cloths.iter().any(|cloth| cloth.rest.is_some()) {
             true => surface.with_shortening(model.shortening()),
             false => surface,

@@ -300,8 +300,7 @@ impl World {
         let patch_of = |vertex| tree.patch_of(vertex);
         let patch_triangles = PatchTriangles::new(model.triangles(), tree.patch_count(), patch_of);
         let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
-            let skin = Skin::new(model.start(), model.triangles());
-            skin.letting(passing(scene, &model)).crossings()
+            Skin::of_surface(surface.surface(), model.start()).crossings()
         } else {
             Vec::new()
         };
@@ -613,9 +612,10 @@ impl World {
 
     /// The cloth that passes through itself, by the numbers of the scene's own vertices.
     pub(crate) fn passing_in_order(&self) -> Passing {
-        let cloths = self.original_order(self.model.cloth_of_vertex());
-        let passes = |cloth: u32| !self.scene.cloths[cloth as usize].self_collision;
-        Passing::new(&cloths, passes)
+        passing(
+            &self.scene,
+            &self.original_order(self.model.cloth_of_vertex()),
+        )
     }
 
     /// Values in the order of the scene's own vertices, from one per vertex of the tree's

@@ -192,16 +192,18 @@ pub(super) fn check_thickness(
     })
 }
 
-/// The cloth that passes through itself, by the numbers of a model's vertices.
-pub(super) fn passing(scene: &Scene, model: &ClothModel) -> Passing {
+/// The cloth that passes through itself, of vertices that belong to these cloths.
+pub(super) fn passing(scene: &Scene, cloth_of_vertex: &[u32]) -> Passing {
     let passes = |cloth: u32| !scene.cloths[cloth as usize].self_collision;
-    Passing::new(model.cloth_of_vertex(), passes)
+    Passing::new(cloth_of_vertex, passes)
 }
 
 /// Refuses cloths that start crossing each other or themselves.
 pub(super) fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> {
     let skin = Skin::new(model.start(), model.triangles());
-    let found = skin.letting(passing(scene, model)).crossings();
+    let found = skin
+        .letting(passing(scene, model.cloth_of_vertex()))
+        .crossings();
     let Some(&(edge, triangle)) = found.first() else {
         return Ok(());
     };
