@@ -238,7 +238,7 @@ impl<'a> Skin<'a> {
         let first = (!self.tree.is_empty()).then_some((0, 0));
         let mut pairs: Vec<(u32, u32)> = first.into_iter().collect();
         let mut found = Vec::new();
-        // Pairs of nodes far up the tree, then all below each of them on its own.
+        // Pairs of nodes far up the tree come first; threads share what is below them.
         for _ in 0..SHARED_LEVELS {
             for (a, b) in std::mem::take(&mut pairs) {
                 self.descend((a, b), &mut pairs, &mut found);
@@ -359,8 +359,8 @@ pub fn crossings(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<Crossing> {
 
 /// Whether a segment passes through the inside of a triangle.
 fn passes_through([p, q]: [DVec3; 2], [a, b, c]: [DVec3; 3]) -> bool {
-    // Not if the two lie on two sides of a plane, which they may touch: a segment that passes
-    // through the inside of a triangle goes on behind it.
+    // The segment does not pass if a plane parts the two, also if both touch the plane: a segment
+    // that passes through the inside of a triangle goes on behind it.
     let low = a.min(b).min(c).cmpge(p.max(q));
     let high = a.max(b).max(c).cmple(p.min(q));
     if (low | high).any() || are_apart([p, q], [a, b, c]) {

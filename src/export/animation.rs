@@ -34,7 +34,7 @@ struct Drawn {
     cloth: Option<usize>,
 }
 
-/// Draws and writes it.
+/// Draws all frames and writes the animation.
 pub(super) fn write(job: &Job<'_>) -> Result<(), OutputError> {
     let run = job.run;
     let Some(view) = run.view() else {

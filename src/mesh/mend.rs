@@ -267,8 +267,8 @@ impl Pieces {
             }
         }
         made.two_sided = made.mesh.triangles.len() as u32;
-        // A corner of a triangle on one side of it, of which the front is where the triangle faces,
-        // turned if its piece has it so.
+        // The number of a corner of a triangle as seen from its front or from its back. The front
+        // is where the triangle faces once its piece faces one way.
         let corner = |t: usize, k: usize, back: usize| (6 * t + 2 * k + back) as u32;
         let mut same = DisjointSets::new(6 * triangles.len());
         for (t, triangle) in triangles.iter().enumerate() {

@@ -247,7 +247,7 @@ pub struct FramesRecord {
     pub step_s: f64,
     /// The cloths, whose vertices follow each other in frames.
     pub cloths: Vec<ClothRecord>,
-    /// How they are drawn; earlier programs do not say.
+    /// How frames are drawn; earlier programs do not say.
     #[serde(default)]
     pub view: Option<ViewRecord>,
 }

@@ -166,8 +166,8 @@ impl Bvh {
         self.refit_nodes(0, &leaf, volumes);
     }
 
-    /// Computes the volumes of nodes from the `first` on, which are the root or a whole generation
-    /// and all below.
+    /// Computes the volumes of the root, or of two siblings, and of all nodes below. `first` is the
+    /// number of the first of these nodes, which all follow it.
     fn refit_nodes<const N: usize>(
         &self,
         first: usize,
@@ -176,7 +176,7 @@ impl Bvh {
     ) {
         /// The fewest nodes that are worth another thread.
         const FEWEST: usize = 1 << 13;
-        // How many are left once all below them are done.
+        // The nodes before this one are computed last: those below them are done by then.
         let mut left = volumes.len();
         if left >= FEWEST {
             let siblings = 2 - usize::from(first == 0);
@@ -184,7 +184,7 @@ impl Bvh {
                 Node::Inner(start) => start as usize - first,
                 Node::Leaf(_) => volumes.len(),
             });
-            // All below the first of two lie before all below the second.
+            // The nodes below the first sibling come before those below the second.
             let last = starts.next_back().unwrap_or(siblings);
             let (own, below) = volumes.split_at_mut(siblings);
             let (one, two) = below.split_at_mut(last - siblings);
@@ -228,7 +228,7 @@ fn split(items: &mut [(u32, DVec3)], below: &mut [u32], first: u32) -> u32 {
         a.1[axis].total_cmp(&b.1[axis]).then(a.0.cmp(&b.0))
     });
     let (left, right) = items.split_at_mut(middle);
-    // The two children, all below the one, all below the other.
+    // First come the two children, then all nodes below the left one, then all below the other.
     let (children, below) = below.split_at_mut(2);
     let (of_left, of_right) = below.split_at_mut(2 * middle - 2);
     let second = first + 2 * middle as u32;
