@@ -297,7 +297,7 @@ fn a_displacement_common_to_all_vertices_is_not_cut() {
 fn pressed_sheets_keep_a_gap_and_part_again() {
     let mut cloth = Cloth::stack(2, 4, 0.3);
     let press = |v: u32| DVec3::Z * if v < 16 { 1e-3 } else { -1e-3 };
-    for _ in 0..10_000 {
+    for _ in 0..3_000 {
         cloth.step(|v, _| press(v));
     }
     let gap = cloth.x[16].z - cloth.x[0].z;

@@ -162,7 +162,7 @@ fn flat_layers_have_one_pair_for_a_vertex() {
 
 #[test]
 fn neighbours_are_no_contacts_though_the_thickness_is_seven_edges() {
-    let (side, cell) = (61, 0.01);
+    let (side, cell) = (45, 0.01);
     let mesh = grid(side, cell * (side - 1) as f64);
     let cloth = ClothSurface::new(&mesh.triangles, &mesh.positions, 1, |_| 0);
     let thick = 7.0 * cell;

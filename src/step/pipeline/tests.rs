@@ -52,7 +52,10 @@ fn advance(world: &World, s: &mut Simulation<'_>, comm: &mut dyn Comm, steps: u3
         came.hits += report.certified.hits;
         came.substeps += report.inner;
         came.parts += report.substeps;
-        came.crossed += crossings(s.positions(), world.model().triangles()).len();
+        // Several ranks are compared with one, whose states are looked at.
+        if comm.size() == 1 {
+            came.crossed += crossings(s.positions(), world.model().triangles()).len();
+        }
     }
     let bits = [s.positions(), s.velocities()].map(bytemuck::cast_slice::<DVec3, u64>);
     came.bits = bits.concat();
@@ -83,11 +86,14 @@ fn ways() -> Vec<(u32, String)> {
 
 #[test]
 fn the_state_does_not_depend_on_ranks_and_threads() {
-    for (steps, text) in ways() {
+    // Many ranks take turns on few cores: the first scene is enough for them.
+    let all = [(3, 2), (1, 3), (2, 1), (5, 1), (16, 1)];
+    for (number, (steps, text)) in ways().into_iter().enumerate() {
         let world = world(&text);
         let expected = run(&world, &mut Solo::new(), &ScopeOptions::default(), steps);
         assert!(expected.crossed == 0 && expected.substeps > 0, "{text}");
-        for (ranks, workers) in [(1, 3), (2, 1), (3, 2), (5, 1), (16, 1)] {
+        let these = if number == 0 { &all[..] } else { &all[..2] };
+        for &(ranks, workers) in these {
             let options = ScopeOptions {
                 workers,
                 ..ScopeOptions::default()
