@@ -94,6 +94,17 @@ pub(crate) enum Command {
     View(ViewArguments),
     /// Shows how a scene is cut into parts for ranks, and how else it could be.
     Partition(PartitionArguments),
+    /// Cuts the mesh of a scene into patches once, into a file that runs take the cut from.
+    Prepare {
+        /// The scene file, or the name of a scene that is part of the program (`weft scenes`).
+        scene: PathBuf,
+        /// The file to write [default: the scene's `partition.file`, or its name with `.cut`].
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Overrides a key of the scene, as in `partition.patches=64`.
+        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+        overrides: Vec<(String, String)>,
+    },
     /// Writes the linear system that a scene's next step solves first, for other solvers: A.mtx and
     /// b.mtx (MatrixMarket).
     System {

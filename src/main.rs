@@ -9,6 +9,7 @@ mod json_reports;
 mod launcher;
 mod new_command;
 mod plots;
+mod prepare_command;
 mod signals;
 mod study_command;
 #[cfg(feature = "mpi")]
@@ -102,6 +103,11 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report_runs(&arguments),
         Command::View(arguments) => view::view(&arguments),
         Command::Partition(arguments) => show_partition(&arguments),
+        Command::Prepare {
+            scene,
+            out,
+            overrides,
+        } => prepare_command::prepare(&scene, out, &overrides),
         Command::System {
             scene,
             state,

@@ -127,6 +127,44 @@ impl Aggregates {
         Ok(aggregates)
     }
 
+    /// Takes over aggregates made elsewhere: the aggregate and the group of each vertex, in the
+    /// numbering of the tree.
+    ///
+    /// # Errors
+    /// [`PartitionError::Length`], or [`PartitionError::NotNested`] if they are not numbered patch
+    /// by patch and aggregate by aggregate, or one is empty.
+    pub fn from_numbers(
+        tree: &PatchTree,
+        of_vertex: Vec<u32>,
+        group_of_vertex: Vec<u32>,
+    ) -> Result<Self, PartitionError> {
+        for numbers in [&of_vertex, &group_of_vertex] {
+            check_length("aggregates of vertices", tree.vertex_count(), numbers.len())?;
+        }
+        let patches = tree.patches_of_vertices();
+        let offsets = starts("aggregate", &of_vertex, patches, tree.patch_count())?;
+        let count = offsets.last().map_or(0, |&count| count as usize);
+        let group_offsets = starts("group", &group_of_vertex, &of_vertex, count)?;
+        Ok(Self {
+            of_vertex,
+            offsets,
+            group_of_vertex,
+            group_offsets,
+        })
+    }
+
+    /// The aggregate of each vertex, in the numbering of the tree.
+    #[must_use]
+    pub fn of_vertices(&self) -> &[u32] {
+        &self.of_vertex
+    }
+
+    /// The group of each vertex, in the numbering of the tree.
+    #[must_use]
+    pub fn groups_of_vertices(&self) -> &[u32] {
+        &self.group_of_vertex
+    }
+
     /// How many aggregates there are, at least one for each patch.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -215,6 +253,40 @@ impl Aggregates {
         pairs.dedup();
         Graph::from_edges(self.count(), pairs)
     }
+}
+
+/// The starts of the pieces of each of `count` wholes, from the piece and the whole of each vertex.
+/// Every whole has a vertex. Fails if a piece is empty, is of two wholes, or has a lower number
+/// than one of an earlier whole.
+fn starts(
+    what: &'static str,
+    pieces: &[u32],
+    wholes: &[u32],
+    count: usize,
+) -> Result<Vec<u32>, PartitionError> {
+    let not_nested = |number: u32| PartitionError::NotNested { what, number };
+    let last = pieces.iter().copied().max().unwrap_or_default();
+    // There are no more pieces than vertices, so that no number asks for more memory than they.
+    if last as usize >= pieces.len() {
+        return Err(not_nested(last));
+    }
+    let mut whole_of = vec![u32::MAX; last as usize + 1];
+    for (&piece, &whole) in pieces.iter().zip(wholes) {
+        let seen = &mut whole_of[piece as usize];
+        if *seen != u32::MAX && *seen != whole {
+            return Err(not_nested(piece));
+        }
+        *seen = whole;
+    }
+    let mut starts = vec![0];
+    for (piece, &whole) in (0..).zip(&whole_of) {
+        if whole as usize >= count || (whole as usize) + 1 < starts.len() {
+            return Err(not_nested(piece));
+        }
+        starts.resize(whole as usize + 1, piece);
+    }
+    starts.resize(count + 1, last + 1);
+    Ok(starts)
 }
 
 /// Bisects vertices into this many pieces, a power of two, and hands out one after the other.
@@ -334,6 +406,59 @@ mod tests {
         let tree = PatchTree::build(graph, &options).unwrap();
         let graph = graph.renumbered(&tree).unwrap();
         (tree, graph)
+    }
+
+    #[test]
+    fn aggregates_are_taken_over_by_their_numbers_and_faults_are_named() {
+        let (tree, graph) = tree(&sheet(24), 4);
+        let options = AggregateOptions {
+            size: Some(40),
+            ..AggregateOptions::default()
+        };
+        let built = Aggregates::build(&graph, &tree, &options).unwrap();
+        assert!(built.count() > 4 && built.group_count() > built.count());
+        let taken = |change: fn(&mut [u32], &mut [u32])| {
+            let mut of = built.of_vertices().to_vec();
+            let mut groups = built.groups_of_vertices().to_vec();
+            change(&mut of, &mut groups);
+            Aggregates::from_numbers(&tree, of, groups)
+        };
+        assert_eq!(taken(|_, _| ()), Ok(built.clone()));
+        let refused: [fn(&mut [u32], &mut [u32]); 6] = [
+            // The aggregates of two patches, exchanged.
+            |of, _| {
+                of.iter_mut().for_each(|a| {
+                    *a = if *a == 0 {
+                        5
+                    } else if *a == 5 {
+                        0
+                    } else {
+                        *a
+                    }
+                })
+            },
+            |of, _| of[0] = u32::MAX,
+            |of, _| of[0] = 575,
+            |_, groups| groups[0] += 20,
+            // No vertex has the last group but one.
+            |_, groups| {
+                let last = groups.iter().copied().max().unwrap();
+                groups
+                    .iter_mut()
+                    .filter(|g| **g + 1 == last)
+                    .for_each(|g| *g = last);
+            },
+            |_, groups| groups.reverse(),
+        ];
+        for (number, change) in refused.into_iter().enumerate() {
+            let found = taken(change);
+            assert!(
+                matches!(found, Err(PartitionError::NotNested { .. })),
+                "{number}: {found:?}"
+            );
+        }
+        let short = Aggregates::from_numbers(&tree, vec![0; 3], vec![0; 3]);
+        assert!(matches!(short, Err(PartitionError::Length { .. })));
     }
 
     #[test]

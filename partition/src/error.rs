@@ -115,6 +115,14 @@ pub enum PartitionError {
         /// The patch.
         patch: usize,
     },
+    /// Pieces that are not numbered one whole after the other.
+    #[error("{what} {number} has no vertex, is of two parts, or is numbered out of their order")]
+    NotNested {
+        /// The kind of piece.
+        what: &'static str,
+        /// Its number.
+        number: u32,
+    },
     /// METIS gave up.
     #[error("METIS could not bisect {vertices} vertices: {reason}")]
     Metis {

@@ -286,6 +286,12 @@ pub(super) fn of_world(world: &World) -> Vec<Given> {
             digits(world.digest().as_bytes(), 8)
         )),
     ));
+    if let Some(file) = &world.scene().partition.file {
+        let cut = digits(bytemuck::cast_slice(world.tree().new_to_old()), 8);
+        let said = format!("a prepared cut with the digest {cut} in {}", file.shown());
+        let name = "prepared cut".to_owned();
+        all.push(Given::from(Source::Scene, name, Some(said)));
+    }
     all
 }
 

@@ -128,7 +128,10 @@ impl Default for Solver {
 /// Patches chosen from the mesh.
 impl Default for Partition {
     fn default() -> Self {
-        Self { patches: None }
+        Self {
+            patches: None,
+            file: None,
+        }
     }
 }
 

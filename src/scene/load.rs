@@ -11,6 +11,7 @@ use weft_runtime::wire::hex;
 
 use super::body::body;
 use super::cloth::{cloth, generated_vertices};
+use super::detail::Scaled;
 use super::document::{Node, Origin};
 use super::error::nearest_file;
 use super::key::{Changes, Section as _, read_section};
@@ -18,7 +19,7 @@ use super::objects::Surroundings;
 use super::pin::follow;
 use super::reader::{Problems, Table};
 use super::sections::{LONGEST_NAME, Root, keys_that_change, section, suits_name};
-use super::{Balance, ContactParameters, Location, Problem, Scene, SceneError, Time};
+use super::{Balance, ContactParameters, Location, Partition, Problem, Scene, SceneError, Time};
 
 impl Scene {
     /// Reads and checks the scene file at `path`, with overrides given as key and value.
@@ -137,9 +138,12 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let time: Time = section(&root);
     let air = section(&root);
     let start = section(&root);
-    let contact: ContactParameters = section(&root);
+    let mut contact: ContactParameters = section(&root);
     let solver = section(&root);
-    let partition = section(&root);
+    let mut partition: Partition = section(&root);
+    if let (Some(folder), Some(file)) = (path.and_then(Path::parent), &mut partition.file) {
+        *file = folder.join(&file);
+    }
     let balance = section(&root);
     let output = section(&root);
 
@@ -161,7 +165,13 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let bodies = root.tables("body", MOST_OBJECTS, |index, table| {
         body(table, index, &surroundings)
     });
-    let bodies: Vec<_> = bodies.into_iter().flatten().collect();
+    let mut bodies: Vec<_> = bodies.into_iter().flatten().collect();
+    let scaled = Scaled {
+        cloths: &mut cloths,
+        bodies: &mut bodies,
+        contact: &mut contact,
+    };
+    scaled.divide(above.detail, &root);
     for cloth in &mut cloths {
         if let Err(message) = follow(cloth, &bodies) {
             root.note("cloth", message);
@@ -170,7 +180,8 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let vertices: Vec<u64> = cloths.iter().map(generated_vertices).collect();
     let total: u64 = vertices.iter().sum();
     // One cloth that is too large alone has been told of.
-    if total > MOST_VERTICES && vertices.iter().all(|&count| count <= MOST_VERTICES) {
+    let is_new = |&count: &u64| count <= MOST_VERTICES || above.detail > 1;
+    if total > MOST_VERTICES && vertices.iter().all(is_new) {
         let message = format!("{total} vertices in all; the most are {MOST_VERTICES}");
         root.note("cloth", message);
     }

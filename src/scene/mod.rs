@@ -34,6 +34,7 @@ mod body;
 pub mod built_in;
 mod cloth;
 pub mod defaults;
+mod detail;
 mod document;
 mod duplicate;
 mod echo;
@@ -1141,10 +1142,12 @@ impl Preconditioner {
 }
 
 /// Parameters of the partition.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     /// Number of patches, a power of two; chosen from the mesh if absent.
     pub patches: Option<usize>,
+    /// The file of a prepared cut.
+    pub file: Option<PathBuf>,
 }
 
 /// How ranks share the collision tests.

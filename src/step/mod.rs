@@ -57,4 +57,4 @@ pub use response::body_response::VertexState;
 pub use response::gauss_seidel::Effort;
 pub use simulation::{CheckedState, Simulation, exchange_name};
 pub use system::assembly::Strains;
-pub use world::{ObjectKind, ObjectSizes, World, WorldError};
+pub use world::{ObjectKind, ObjectSizes, PREPARED_CUT, World, WorldError};

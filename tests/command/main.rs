@@ -17,6 +17,7 @@ mod house;
 mod inputs;
 mod mutated;
 mod place;
+mod prepare;
 mod report;
 mod restart;
 mod runs;

@@ -2,7 +2,7 @@
 
 use glam::DVec3;
 
-use crate::scene::form::{Text, Vector};
+use crate::scene::form::{Count, Text, Vector};
 use crate::scene::in_time::Changing;
 use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::{Dimension, Short};
@@ -17,6 +17,8 @@ pub(in crate::scene) struct Root {
     pub(in crate::scene) name: Option<String>,
     /// Acceleration in m/s².
     pub(in crate::scene) gravity: InTime<DVec3>,
+    /// The number of times by which cells and thicknesses are smaller than written.
+    pub(in crate::scene) detail: u64,
 }
 
 type Of<F> = Value<Root, F>;
@@ -55,6 +57,17 @@ impl Section for Root {
             },
             "The acceleration of gravity; z points upwards where scenes are shown.",
         ),
+        Key::new(
+            "detail",
+            &Of {
+                form: Count(1, MOST_DETAIL),
+                get: |root| (root.detail != 1).then_some(root.detail),
+                set: |root, detail| root.detail = detail,
+            },
+            "The size of a scene in one key: cells of grids and shirts have sides that are so many times smaller, and so is every \
+             thickness. A scene that is written out has the numbers that follow from it.",
+        )
+        .unset("1"),
     ];
 
     fn check(&self, table: &Table<'_>) {
@@ -82,6 +95,7 @@ impl Default for Root {
             title: String::new(),
             name: None,
             gravity: InTime::constant(defaults::GRAVITY),
+            detail: 1,
         }
     }
 }
@@ -93,6 +107,7 @@ impl Root {
             title: scene.title.clone(),
             name: Some(scene.name.clone()),
             gravity: scene.gravity.clone(),
+            detail: 1,
         }
     }
 }
@@ -101,6 +116,9 @@ impl Root {
 pub(in crate::scene) fn suits_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
+
+/// A sheet of a few thousand triangles has some ten million with it.
+const MOST_DETAIL: u64 = 64;
 
 /// Longest title in characters.
 const LONGEST_TITLE: usize = 200;

@@ -7,6 +7,7 @@ use thiserror::Error;
 use weft_io::Show as _;
 use weft_partition::PartitionError;
 
+use super::prepared::PreparedError;
 use crate::collide::bodies::SampleError;
 use crate::mesh::MeshError;
 use crate::physics::PhysicsError;
@@ -23,6 +24,9 @@ pub enum WorldError {
     /// The mesh cannot be cut.
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    /// A prepared cut is not taken.
+    #[error(transparent)]
+    Prepared(#[from] PreparedError),
     /// The system does not give the threads for the set-up.
     #[error("the threads of the set-up: {0}; ask for fewer with --threads or --ranks")]
     Threads(#[from] ThreadPoolBuildError),

@@ -8,6 +8,7 @@
 //! | `patch_triangles` | which triangles touch which patch |
 //! | `deforming` | bodies at any time, also those that deform |
 //! | `friction` | the friction of each pair |
+//! | `prepared` | a cut that was made before, in a file |
 //! | `sizes`, `warnings` | how large things are, and what is likely a mistake |
 //! | `error` | why a scene cannot be simulated |
 
@@ -16,6 +17,7 @@ mod deforming;
 mod error;
 mod friction;
 mod patch_triangles;
+mod prepared;
 pub(super) mod prescribed_motion;
 mod sizes;
 mod start;
@@ -25,7 +27,9 @@ use std::sync::Arc;
 
 use glam::DVec3;
 use sha2::{Digest as _, Sha256};
-use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
+use weft_partition::{
+    AggregateOptions, Aggregates, Graph, PartitionError, PatchOptions, PatchTree,
+};
 use weft_runtime::wire::hex;
 
 use self::collisions::{BodiesAtRest, Collisions};
@@ -33,6 +37,8 @@ use self::deforming::moved;
 pub use self::error::WorldError;
 pub(crate) use self::friction::Friction;
 use self::patch_triangles::PatchTriangles;
+pub use self::prepared::PREPARED_CUT;
+use self::prepared::{Prepared, Wanted};
 use self::prescribed_motion::{Pinned, Pins};
 pub use self::sizes::{ObjectKind, ObjectSizes};
 use self::start::{
@@ -128,6 +134,10 @@ impl World {
     }
 
     fn set_up(scene: &Scene) -> Result<Self, WorldError> {
+        // A file that is not there is told of before anything takes time.
+        let prepared = scene.partition.file.as_deref();
+        let mut prepared = prepared.map(Prepared::read).transpose()?;
+        let wanted = wanted(scene);
         let mut disagreements = Vec::new();
         let axes_of = |what: &str, name: &str, placement: &Placement, said: FileAxes| {
             let told = disagreement(placement, said);
@@ -253,7 +263,7 @@ impl World {
                     Ok(())
                 }
             },
-            || cut(scene, &model),
+            || cut(&wanted, &model, prepared.as_mut()),
         );
         checked?;
         let (graph, tree) = cut?;
@@ -265,14 +275,9 @@ impl World {
             pinned.vertex = tree.old_to_new()[pinned.vertex as usize];
             is_pinned[pinned.vertex as usize] = true;
         }
-        let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
-        let options = aggregate_options(scene.solver.tolerance);
         // Here METIS works on one thread again.
         let (aggregates, (model, couplings, collisions)) = parallel::join(
-            || {
-                let build = || Aggregates::build(&graph, &tree, &options);
-                multilevel.then(build).transpose()
-            },
+            || aggregate(&wanted, (&graph, &tree), prepared),
             || {
                 let model = model.renumbered(tree.old_to_new());
                 let couplings = || -> Result<_, PartitionError> {
@@ -367,6 +372,13 @@ impl World {
             };
         }
         Ok(patch_options(scene).patches_for(vertices)?)
+    }
+
+    /// The file of this world's cut, for a scene to name in `partition.file`.
+    #[must_use]
+    pub fn prepared_cut(&self) -> Vec<u8> {
+        let aggregates = self.aggregates.as_ref();
+        prepared::encode(&self.graph, &self.tree, aggregates, &wanted(&self.scene))
     }
 
     /// The scene.
@@ -635,8 +647,13 @@ fn graph_of(n: usize, pairs: &[[u32; 2]]) -> Result<Graph, PartitionError> {
     Graph::from_edges(n, pairs.iter().map(|&[a, b]| (a, b)))
 }
 
-/// Cuts the graph of the matrix, for bending couples a second ring, and tells the graph too.
-fn cut(scene: &Scene, model: &ClothModel) -> Result<(Graph, PatchTree), WorldError> {
+/// Cuts the graph of the matrix, for bending couples a second ring, or takes the cut that a file
+/// has. The graph comes first, in the numbering of the mesh.
+fn cut(
+    wanted: &Wanted,
+    model: &ClothModel,
+    prepared: Option<&mut Prepared<'_>>,
+) -> Result<(Graph, PatchTree), WorldError> {
     let n = model.masses().len();
     let (near, far) = model.couplings();
     let work = work(n, &near, &far);
@@ -644,8 +661,34 @@ fn cut(scene: &Scene, model: &ClothModel) -> Result<(Graph, PatchTree), WorldErr
     pairs.extend(far);
     let graph = graph_of(n, &pairs)?.with_weights(work)?;
     drop(pairs);
-    let tree = PatchTree::build(&graph, &patch_options(scene))?;
+    let tree = match prepared {
+        Some(prepared) => prepared.take_tree(&graph, wanted)?,
+        None => PatchTree::build(&graph, &wanted.patches)?,
+    };
     Ok((graph, tree))
+}
+
+/// Cuts patches into aggregates, if the solve has more than one level, or takes those of a file.
+/// The graph is in the numbering of the tree.
+fn aggregate(
+    wanted: &Wanted,
+    (graph, tree): (&Graph, &PatchTree),
+    prepared: Option<Prepared<'_>>,
+) -> Result<Option<Aggregates>, WorldError> {
+    if let Some(prepared) = prepared {
+        return Ok(prepared.aggregates(tree)?);
+    }
+    let build = |options: &AggregateOptions| Aggregates::build(graph, tree, options);
+    Ok(wanted.aggregates.as_ref().map(build).transpose()?)
+}
+
+/// How a scene wants its graph to be cut.
+fn wanted(scene: &Scene) -> Wanted {
+    let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
+    Wanted {
+        patches: patch_options(scene),
+        aggregates: multilevel.then(|| aggregate_options(scene.solver.tolerance)),
+    }
 }
 
 /// The SHA-256 of a shape at rest.
