@@ -39,7 +39,7 @@ pub(crate) fn prepare(
         format!(", {} aggregates", aggregates.count())
     });
     say(format!(
-        "Wrote {}: {vertices} vertices in {patches} patches{aggregates}. A scene takes it with `partition.file`.",
+        "Wrote {}: {vertices} vertices in {patches} patches{aggregates}. A scene takes it with `partition.file`.\n",
         file.shown()
     ))
 }

@@ -64,6 +64,11 @@ for step in ${STEPS:-1 2 5}; do
     done
 done
 if [ -z "${SCENES:-}" ]; then
+    # The examples of Selle et al. 2009: small, and with a tenth of the paper's triangles.
+    for sized in "twister 4" "leaves 5" "spinning-ball 6" "curtain 7" "wardrobe 7"; do
+        read -r name detail <<<"$sized"
+        wanted+=("2009-$name 2 scenes/2009/$name.toml" "2009-$name-tenth 2 scenes/2009/$name.toml --set detail=$detail")
+    done
     # Scenes of the paper, with steps and solves that are far too coarse.
     for scene in drape-free drape-floor; do
         wanted+=("$scene-harsh 20 $scene --set solver.tolerance=0.9 --set solver.max_iterations=1")

@@ -18,7 +18,7 @@ usage() { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
 
 # The last builds a program of its own, with MPI.
-stages=(drape finer million sheet replay validation pictures outer report order cores mpirun)
+stages=(drape finer million sheet replay validation pictures gallery examples outer report order cores mpirun)
 declare -A takes=(
     [drape]="3 minutes: both scenes of the 2006 paper recorded, and studied on cores of today and of 2006"
     [finer]="5 minutes and 1 GB: drape-floor with 40,000 and 100,000 vertices (after drape)"
@@ -27,6 +27,8 @@ declare -A takes=(
     [replay]="1 minute: replays against runs that are simulated whole, and against runs in virtual time"
     [validation]="10 seconds, and some minutes for building: the pictures of all validation cases; needs cargo"
     [pictures]="1 minute: drape-floor to its end, sheets that clash, and the parts of a shirt"
+    [gallery]="3 minutes: eight scenes to their ends; needs cargo"
+    [examples]="1 minute, or an hour with SIZES='small tenth': the examples of Selle et al. 2009"
     [outer]="15 minutes: the twister, certified after 1 to 16 substeps; needs cargo"
     [report]="half a minute: a scene under two policies, and its report; needs chromium, chromedriver and curl for pictures of it"
     [order]="6 minutes, and some more for building: what equal bits on any number of ranks cost; needs cargo"
@@ -64,6 +66,7 @@ sweep_ranks=1..64 most=16 copies=128 million_ranks=(256 1024 4096) million_verti
 sheet=(--steps 30 --record 27..30) sheet_first=27
 declare -A replayed_on=([quick]="2 4 8" [one-sided]="8 16 32") replayed_steps=([quick]=160..175 [one-sided]=105..120)
 floor=(--set output.interval="2 s") shown_step=140 twister=(--until "1.6 s") wound=(--until "0.9 s") twister_substep=0.001 report=() mending=(--record 101..150 --steps 150) profile=(--release)
+gallery=() example_sizes=${SIZES:-small} example_small=() example_tenth=(--until "${TENTH_UNTIL:-0.2}") example_whole=(--until "${WHOLE_UNTIL:-0.01}")
 if [ -n "$quick" ]; then
     steps=${STEPS:-4} repeat=${REPEAT:-1}
     cut=(--set cloth.grid.vertices=24 --set partition.patches=16)
@@ -73,9 +76,11 @@ if [ -n "$quick" ]; then
     sheet=(--steps 4 --record 3..4 --set cloth.grid.vertices=40 --set partition.patches=64) sheet_first=3
     replayed_on=([quick]=2 [one-sided]=8) replayed_steps=([quick]=3..4 [one-sided]=3..4)
     floor=(--set time.end="10 ms" --set output.interval="10 ms") shown_step=10 twister=(--until "0.032 s") wound=(--until "0.0032 s") twister_substep=0.001 report=(--steps 20) mending=(--record 3..4 --steps 4) profile=()
+    gallery=(--steps 2) example_sizes=small example_small=(--steps 2)
 fi
 
 . benches/study/tables.sh
+. benches/study/examples.sh
 
 all_policies=$(IFS=, && echo "${policies[*]}")
 sweep=(--ranks "$sweep_ranks" --policy "$all_policies" --network "myrinet-2000,gigabit,hdr-infiniband" --repeat "$repeat")
@@ -258,7 +263,7 @@ stage_outer() {
         skip "images/outer-loop.svg, table outer" "no $lacking"
         return
     fi
-    [ -e "$out/hard/twister.toml" ] || cargo run --quiet "${profile[@]}" --example certified_scenes -- "$out/hard"
+    hard_scenes
     for k in search 1 4 8 16 adaptive newmark; do
         name=$out/twister-$k
         step=$(awk -v k="$k" -v dt="$twister_substep" 'BEGIN { print k == "newmark" ? 0.0016 : dt * (k == "adaptive" ? 16 : k == "search" ? 1 : k) }')

@@ -33,8 +33,9 @@ mod patch;
 mod rest;
 mod rest_angles;
 mod rig;
-mod shear;
 #[cfg(test)]
+mod rolling;
+mod shear;
 mod sliding;
 mod springs;
 mod standing_wave;
