@@ -16,6 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weftwork::export::{ExportOptions, Recorded, Target, export};
+use weftwork::memory::Limit;
 use weftwork::output::ExportFolder;
 use weftwork::run::{Begun, Driver, RunOptions, Show, Stop, run};
 use weftwork::scene::{Format, Scene};
@@ -48,6 +49,7 @@ fn main() {
         threads: 1,
         progress_thread: false,
         driver: Driver::Solo,
+        memory: Limit::Left,
         steps: None,
         out: out.clone(),
         resume: None,

@@ -8,10 +8,11 @@ use weft_io::{Show as _, open_regular};
 use weft_judge::Judge;
 use weft_judge::record::{Reader, RecordError};
 use weftwork::certify::{Certifying, Outcome, certify};
+use weftwork::memory::Ranks;
 use weftwork::scene::load::MOST_STEPS;
 
 use crate::cli::CertifyArguments;
-use crate::commands::load;
+use crate::commands::{Room, load, memory_limit};
 use crate::{Failure, ending, say};
 
 /// The name of the file of recorded states.
@@ -59,7 +60,12 @@ fn judge_run(arguments: &CertifyArguments) -> Result<Outcome, Failure> {
     if arguments.overrides.iter().any(|(key, _)| key == KEY) {
         overrides.remove(0);
     }
-    let mut scene = load(&arguments.scene, &overrides)?;
+    let limit = memory_limit(arguments.memory)?;
+    let ranks = Ranks {
+        drawing: 0,
+        ..Ranks::threads(arguments.ranks)
+    };
+    let mut scene = load(&arguments.scene, &overrides, Room { ranks, limit })?;
     if let Some(end) = arguments.until {
         scene.time.end = ending(end, scene.time.step)?;
     }
@@ -68,6 +74,7 @@ fn judge_run(arguments: &CertifyArguments) -> Result<Outcome, Failure> {
         threads: usize::from(arguments.threads),
         steps: arguments.steps,
         once: arguments.once,
+        memory: limit,
     };
     let record = arguments.keep.as_deref().map(begin_record).transpose()?;
     let mut record = record.map(BufWriter::new);

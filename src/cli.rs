@@ -7,6 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use weft_runtime::POLICIES;
 use weft_runtime::policy::{SPLITS, VICTIMS};
+use weftwork::memory::Limit;
 use weftwork::run::TraceSteps;
 use weftwork::scene::{Format, Units, Up, parse_time};
 
@@ -53,6 +54,13 @@ pub(crate) enum Command {
         /// Overrides a key of the scene, as in `time.step=2ms`.
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
         overrides: Vec<(String, String)>,
+        /// Tells the memory that each rank of a run on this many ranks will hold.
+        #[arg(long, value_parser = parse_count)]
+        ranks: Option<usize>,
+        /// The memory that a process may have, such as 500MB, or `any`: a scene that needs more is
+        /// refused [default: WEFT_MEMORY, else what the system has left].
+        #[arg(long, value_name = "SIZE")]
+        memory: Option<Limit>,
         /// Prints the outcome as JSON.
         #[arg(long)]
         json: bool,
@@ -296,6 +304,10 @@ pub(crate) struct CertifyArguments {
     /// nothing was cut.
     #[arg(long)]
     pub(crate) once: bool,
+    /// The memory that a process may have, such as 500MB, or `any`: a scene that needs more is
+    /// refused [default: WEFT_MEMORY, else what the system has left].
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<Limit>,
     /// Records the states into this directory too, to be judged again.
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
@@ -414,6 +426,10 @@ pub(crate) struct RunArguments {
     /// Runs to this time instead of the scene's end, in seconds or with a unit, as in "1/480 s".
     #[arg(long, value_name = "TIME", value_parser = parse_until)]
     pub(crate) until: Option<f64>,
+    /// The memory that a process may have, such as 500MB, or `any`: a scene that needs more is
+    /// refused [default: WEFT_MEMORY, else what the system has left].
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<Limit>,
     /// Directory for the outputs [default: runs/NAME].
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,

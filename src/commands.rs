@@ -10,21 +10,65 @@ use weft_report::{Report, Run};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
 use weftwork::diagnostics::{PartitionComparison, compare, last_frame, partition_picture};
+use weftwork::memory::{self, Limit, Ranks, VARIABLE};
 use weftwork::mesh::{build_body, build_cloth, check_spacing, check_thickness};
 use weftwork::output::{FrameAudit, write_system, write_whole};
 use weftwork::run::{FEATURES, RunError, read_state, uneven};
 use weftwork::scene::built_in::BUILT_IN;
 use weftwork::scene::{Scene, SceneError};
-use weftwork::step::{SavedState, Simulation, StepError, World};
+use weftwork::step::{MeshCounts, SavedState, Simulation, StepError, World};
 
 use crate::cli::{PartitionArguments, ReportArguments};
+use crate::memory_report::MemoryReport;
 #[cfg(feature = "mpi")]
 use crate::under_mpi;
 use crate::{Failure, json_reports, say, tell};
 
-pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
-    let scene = load(path, overrides)?;
-    let world = build(&scene)?;
+/// The arguments of `weft check`.
+pub(crate) struct CheckArguments {
+    pub(crate) scene: PathBuf,
+    pub(crate) overrides: Vec<(String, String)>,
+    pub(crate) ranks: Option<usize>,
+    pub(crate) memory: Option<Limit>,
+    pub(crate) json: bool,
+}
+
+/// The ranks that a process is to have, and the memory that it may have.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) ranks: Ranks,
+    pub(crate) limit: Limit,
+}
+
+impl Room {
+    /// The room of a command that looks at a world, by an option or the environment.
+    pub(crate) fn to_look(memory: Option<Limit>) -> Result<Self, Failure> {
+        Ok(Self {
+            ranks: Ranks::none(),
+            limit: memory_limit(memory)?,
+        })
+    }
+}
+
+/// The memory that a process may have: what was asked for, else what the environment says.
+pub(crate) fn memory_limit(asked: Option<Limit>) -> Result<Limit, Failure> {
+    let limit = asked.map_or_else(Limit::of_environment, Ok);
+    limit.map_err(|error| Failure {
+        code: 2,
+        message: format!("{VARIABLE}: {error}"),
+    })
+}
+
+pub(crate) fn check_scene(arguments: &CheckArguments) -> Result<(), Failure> {
+    let room = Room::to_look(arguments.memory)?;
+    if arguments.json {
+        return json_reports::check(arguments, room);
+    }
+    let scene = load(&arguments.scene, &arguments.overrides, room)?;
+    let world = build(&scene, room)?;
+    let memory = (arguments.ranks)
+        .map(|ranks| MemoryReport::new(&world, ranks))
+        .transpose()?;
     for warning in scene.idle_keys().into_iter().chain(world.warnings()) {
         tell("warning: ", warning);
     }
@@ -40,6 +84,9 @@ pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result
     for sizes in world.sizes() {
         let _ = writeln!(text, "# {sizes}");
     }
+    if let Some(memory) = memory {
+        text += &memory.text();
+    }
     say(text)
 }
 
@@ -47,7 +94,8 @@ pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result
 const PARTS: usize = 12;
 
 pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failure> {
-    let world = build(&load(&arguments.scene, &arguments.overrides)?)?;
+    let room = Room::to_look(None)?;
+    let world = build(&load(&arguments.scene, &arguments.overrides, room)?, room)?;
     let parts = arguments.parts;
     let parts = parts.unwrap_or_else(|| PARTS.min(world.tree().patch_count()));
     if let Some(file) = &arguments.picture
@@ -102,7 +150,8 @@ pub(crate) fn write_linear_system(
     out: &Path,
     overrides: &[(String, String)],
 ) -> Result<(), Failure> {
-    let world = build(&load(scene, overrides)?)?;
+    let room = Room::to_look(None)?;
+    let world = build(&load(scene, overrides, room)?, room)?;
     let state = state_of(&world, state)?;
     let failed = |error: StepError| {
         let error = RunError::from(error);
@@ -150,8 +199,8 @@ pub(crate) fn patch_count(scene: &Scene) -> Result<usize, Failure> {
 }
 
 /// The world of a scene, built on all cores.
-pub(crate) fn build(scene: &Scene) -> Result<World, Failure> {
-    World::build_on(scene, usize::MAX).map_err(|error| Failure {
+pub(crate) fn build(scene: &Scene, room: Room) -> Result<World, Failure> {
+    memory::build(scene, usize::MAX, room.ranks, room.limit).map_err(|error| Failure {
         code: error.exit_code(),
         message: error.to_string(),
     })
@@ -171,31 +220,44 @@ fn state_of(world: &World, checkpoint: Option<&Path>) -> Result<Option<SavedStat
     }
 }
 
-/// Loads a scene and checks what its files hold.
-pub(crate) fn load(path: &Path, overrides: &[(String, String)]) -> Result<Scene, Failure> {
+/// Loads a scene, and checks what its files hold and that it fits.
+pub(crate) fn load(
+    path: &Path,
+    overrides: &[(String, String)],
+    room: Room,
+) -> Result<Scene, Failure> {
     let invalid = |message: String| Failure { code: 3, message };
     let scene = Scene::find(path, overrides).map_err(|e| invalid(e.to_string()))?;
-    check_files(&scene)?;
+    check_files(&scene, room)?;
     Ok(scene)
 }
 
-/// Checks what the mesh files of a scene hold.
-pub(crate) fn check_files(scene: &Scene) -> Result<(), Failure> {
+/// Checks what the mesh files of a scene hold, and that a process with its ranks fits. What can be
+/// known without meshes is looked at before any is made.
+pub(crate) fn check_files(scene: &Scene, room: Room) -> Result<(), Failure> {
     let invalid = |message: String| Failure { code: 3, message };
+    let fits = |counts: MeshCounts| {
+        let counts = counts.at_least(MeshCounts::of_grids(scene));
+        memory::fits(scene, &counts, room.ranks, room.limit).map_err(invalid)
+    };
+    let mut counts = MeshCounts::default();
+    fits(counts)?;
     for cloth in &scene.cloths {
         let mesh = build_cloth(cloth).map_err(|e| invalid(e.to_string()))?;
         let thickness = scene.thickness(cloth.thickness);
-        let fits = if scene.contact.pushes_all_pairs() && cloth.self_collision {
+        let spaced = if scene.contact.pushes_all_pairs() && cloth.self_collision {
             check_spacing(&mesh, thickness)
         } else {
             check_thickness(&mesh, thickness)
         };
-        fits.map_err(|e| invalid(format!("cloth `{}`: {e}", cloth.name)))?;
+        spaced.map_err(|e| invalid(format!("cloth `{}`: {e}", cloth.name)))?;
+        counts.add_cloth(&mesh);
     }
     for body in &scene.bodies {
-        build_body(body).map_err(|e| invalid(e.to_string()))?;
+        let mesh = build_body(body).map_err(|e| invalid(e.to_string()))?;
+        counts.add_body(body, &mesh);
     }
-    Ok(())
+    fits(counts)
 }
 
 pub(crate) fn compare_runs(a: &Path, b: &Path, tolerance: Option<f64>) -> Result<(), Failure> {

@@ -15,7 +15,8 @@ use weftwork::run::FEATURES;
 use weftwork::scene::{Location, Problem, Scene};
 use weftwork::step::{ObjectKind, ObjectSizes};
 
-use crate::commands::{Listed, build, check_files, mpi_info};
+use crate::commands::{CheckArguments, Listed, Room, build, check_files, mpi_info};
+use crate::memory_report::MemoryReport;
 use crate::{Failure, say};
 
 /// The version of all these reports.
@@ -210,10 +211,14 @@ struct CheckReport {
     /// The scene with all keys in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     scene: Option<String>,
+    /// The memory of a run on as many ranks as were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<MemoryReport>,
 }
 
 /// Checks a scene. The report of an invalid one is printed too, before the command fails.
-pub(crate) fn check(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
+pub(crate) fn check(arguments: &CheckArguments, room: Room) -> Result<(), Failure> {
+    let path = arguments.scene.as_path();
     let refuse = |problems, failure| {
         let problems = CheckReport {
             problems,
@@ -222,7 +227,7 @@ pub(crate) fn check(path: &Path, overrides: &[(String, String)]) -> Result<(), F
         say(report(problems))?;
         Err(failure)
     };
-    let scene = match Scene::find(path, overrides) {
+    let scene = match Scene::find(path, &arguments.overrides) {
         Ok(scene) => scene,
         Err(error) => {
             let mut problems: Vec<_> = error.problems().iter().map(ProblemReport::new).collect();
@@ -236,13 +241,16 @@ pub(crate) fn check(path: &Path, overrides: &[(String, String)]) -> Result<(), F
             return refuse(problems, Failure { code: 3, message });
         }
     };
-    let world = match check_files(&scene).and_then(|()| build(&scene)) {
+    let world = match check_files(&scene, room).and_then(|()| build(&scene, room)) {
         Ok(world) => world,
         Err(failure) => {
             let problem = ProblemReport::plain(failure.message.clone());
             return refuse(vec![problem], failure);
         }
     };
+    let memory = arguments
+        .ranks
+        .map(|ranks| MemoryReport::new(&world, ranks));
     say(report(CheckReport {
         valid: true,
         problems: Vec::new(),
@@ -254,6 +262,7 @@ pub(crate) fn check(path: &Path, overrides: &[(String, String)]) -> Result<(), F
         patches: Some(world.tree().patch_count()),
         objects: world.sizes().into_iter().map(ObjectReport::new).collect(),
         scene: Some(scene.echo()),
+        memory: memory.transpose()?,
     }))
 }
 

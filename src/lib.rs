@@ -52,6 +52,8 @@ pub mod collide;
 pub mod diagnostics;
 mod disjoint_sets;
 pub mod export;
+mod heap_bytes;
+pub mod memory;
 pub mod mesh;
 pub mod output;
 mod parallel;

@@ -7,6 +7,7 @@ mod completions;
 mod export_command;
 mod json_reports;
 mod launcher;
+mod memory_report;
 mod new_command;
 mod plots;
 mod prepare_command;
@@ -26,6 +27,7 @@ use clap::Parser as _;
 use clap::error::ContextValue;
 use weft_io::{Printable, Show as _};
 use weft_runtime::comm::virtual_time::Network;
+use weftwork::memory::{Limit, Ranks};
 use weftwork::output::{EVENTS_SCHEMA, Event};
 use weftwork::run::{
     Audit, Begun, Driver, Resume, RunOptions, RunSummary, Show, Stop, TraceSummary, run,
@@ -36,8 +38,8 @@ use weftwork::scene::schema::scene_schema;
 
 use self::cli::{Arguments, AuditChoice, CommChoice, Command, NetworkChoice, RunArguments};
 use self::commands::{
-    audit_run, check_scene, compare_runs, info, list_scenes, load, patch_count, report_runs,
-    show_partition, write_linear_system,
+    CheckArguments, Room, audit_run, check_scene, compare_runs, info, list_scenes, load,
+    memory_limit, patch_count, report_runs, show_partition, write_linear_system,
 };
 use self::launcher::Launcher;
 
@@ -94,11 +96,16 @@ fn main() -> ExitCode {
         Command::Check {
             scene,
             overrides,
-            json: true,
-        } => json_reports::check(&scene, &overrides),
-        Command::Check {
-            scene, overrides, ..
-        } => check_scene(&scene, &overrides),
+            ranks,
+            memory,
+            json,
+        } => check_scene(&CheckArguments {
+            scene,
+            overrides,
+            ranks,
+            memory,
+            json,
+        }),
         Command::New(arguments) => new_command::write_new(&arguments),
         Command::Report(arguments) => report_runs(&arguments),
         Command::View(arguments) => view::view(&arguments),
@@ -185,7 +192,7 @@ fn run_scene(
         }
         _ => {}
     }
-    let scene = prepare(arguments)?;
+    let scene = prepare(arguments, Ranks::threads(arguments.ranks.unwrap_or(1)))?;
     let ranks = match (arguments.ranks.or(scene.balance.ranks), arguments.comm) {
         (Some(ranks), _) => ranks,
         (None, CommChoice::Solo) => 1,
@@ -211,8 +218,8 @@ fn run_scene(
             })
         }
     };
-    let stop = stopping(arguments, began)?;
-    let options = run_options(arguments, &scene, ranks, driver, stop);
+    let limits = (memory_limit(arguments.memory)?, stopping(arguments, began)?);
+    let options = run_options(arguments, &scene, ranks, driver, limits);
     announce(&scene, &options);
     let summary = run(&scene, &options).map_err(|error| Failure {
         code: error.exit_code(),
@@ -261,8 +268,8 @@ fn run_under_mpi(
     Err(Failure { code: 2, message })
 }
 
-/// The scene, with what the command line changes in it.
-fn prepare(arguments: &RunArguments) -> Result<Scene, Failure> {
+/// The scene, with what the command line changes in it. It must fit a process with these ranks.
+fn prepare(arguments: &RunArguments, ranks: Ranks) -> Result<Scene, Failure> {
     let mut overrides = arguments.overrides.clone();
     for (key, name) in [
         ("balance.policy", &arguments.policy),
@@ -274,7 +281,11 @@ fn prepare(arguments: &RunArguments) -> Result<Scene, Failure> {
                 .map(|name| (key.to_owned(), format!("\"{name}\""))),
         );
     }
-    let mut scene = load(&arguments.scene, &overrides)?;
+    let room = Room {
+        ranks,
+        limit: memory_limit(arguments.memory)?,
+    };
+    let mut scene = load(&arguments.scene, &overrides, room)?;
     if let Some(end) = arguments.until {
         scene.time.end = ending(end, scene.time.step)?;
     }
@@ -308,13 +319,14 @@ fn run_options(
     scene: &Scene,
     ranks: usize,
     driver: Driver,
-    stop: Stop,
+    (memory, stop): (Limit, Stop),
 ) -> RunOptions {
     RunOptions {
         ranks,
         threads: usize::from(arguments.threads),
         progress_thread: arguments.progress_thread,
         driver,
+        memory,
         steps: arguments.steps,
         out: arguments
             .out

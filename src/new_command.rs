@@ -13,7 +13,7 @@ use weftwork::output::OutputError;
 use weftwork::scene::Scene;
 
 use crate::cli::NewArguments;
-use crate::commands::{build, check_files};
+use crate::commands::{Room, build, check_files};
 use crate::{Failure, say, tell};
 
 /// The thickness of cloth in m, unless edges are too short for it.
@@ -63,8 +63,9 @@ pub(crate) fn write_new(arguments: &NewArguments) -> Result<(), Failure> {
     let text = scene(file, &meshes, &lengths);
     let checked =
         Scene::parse(&text, Some(file), &[]).map_err(|error| invalid(error.to_string()))?;
-    check_files(&checked).map_err(|failure| invalid(failure.message))?;
-    let world = build(&checked).map_err(|failure| invalid(failure.message))?;
+    let room = Room::to_look(None)?;
+    check_files(&checked, room).map_err(|failure| invalid(failure.message))?;
+    let world = build(&checked, room).map_err(|failure| invalid(failure.message))?;
     for warning in world.warnings() {
         tell("warning: ", warning);
     }

@@ -7,7 +7,7 @@ use weft_io::{Show as _, open_regular};
 use weftwork::output::write_whole;
 use weftwork::step::PREPARED_CUT;
 
-use crate::commands::{build, load};
+use crate::commands::{Room, build, load};
 use crate::{Failure, say};
 
 /// Writes the prepared cut of a scene. A file that is something else is left alone.
@@ -16,7 +16,8 @@ pub(crate) fn prepare(
     out: Option<PathBuf>,
     overrides: &[(String, String)],
 ) -> Result<(), Failure> {
-    let mut scene = load(scene, overrides)?;
+    let room = Room::to_look(None)?;
+    let mut scene = load(scene, overrides, room)?;
     // The mesh is cut anew, also if there is a file.
     let named = scene.partition.file.take();
     let default = || PathBuf::from(format!("{}.cut", scene.name));
@@ -28,7 +29,7 @@ pub(crate) fn prepare(
         );
         return Err(Failure { code: 2, message });
     }
-    let world = build(&scene)?;
+    let world = build(&scene, room)?;
     let bytes = world.prepared_cut();
     write_whole(&file, |to| to.write_all(&bytes)).map_err(|error| Failure {
         code: 5,

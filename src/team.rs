@@ -22,6 +22,8 @@ use std::thread::available_parallelism;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder, Yield};
 use weft_runtime::{ScopedThreads, ThreadProvider, WorkerThread};
 
+use crate::heap_bytes::counts_heap;
+
 /// How often a thread that is done looks for the others before it lets the system wake it.
 const SPINS: u32 = 5_000;
 /// How often a thread that stays awake then lets others have its core, before it sleeps all the
@@ -316,6 +318,8 @@ pub struct Shares {
     /// The elements in the ranges of each thread.
     pub elements: Vec<Range<usize>>,
 }
+
+counts_heap!(Shares: ranges, elements; without team);
 
 impl Shares {
     /// The threads that share.

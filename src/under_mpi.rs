@@ -13,11 +13,12 @@ use weft_io::{Printable, Show as _};
 use weft_mpi::{Cores, Idle, Mpi, Options, StartError, WEFT_MPI_IDLE, roomy};
 use weft_runtime::comm::Rank;
 use weftwork::build_identity::BuildIdentity;
+use weftwork::memory::{self, Limit, Ranks};
 use weftwork::output::Event;
 use weftwork::run::{AgreedRun, Driver, Given, RunError, compare, note_failure};
-use weftwork::step::World;
 
 use crate::cli::{AuditChoice, RunArguments};
+use crate::commands::memory_limit;
 use crate::launcher::Launcher;
 use crate::{
     Failure, announce, check_options, conclude, prepare, run_options, say, stopping, tell,
@@ -50,12 +51,17 @@ pub(crate) fn run_scene(
     let given = given(arguments);
     let same = mpi.run(|comm| compare(&given, comm));
     same.map_err(|error| said_by_first(&mpi, &error))?;
+    let own = mpi.host();
+    let here = mpi.hosts().iter().filter(|host| *host == own).count();
+    let ranks = Ranks::process(mpi.size(), here);
     let world = check_launcher(&mpi, launcher)
         .and_then(|()| check_ranks(&mpi, arguments))
         .and_then(|()| check_options(arguments))
-        .and_then(|()| prepare(arguments))
+        .and_then(|()| prepare(arguments, ranks))
         .and_then(|scene| {
-            World::build_on(&scene, arguments.threads.into()).map_err(|error| Failure {
+            let limit = memory_limit(arguments.memory)?;
+            let world = memory::build(&scene, arguments.threads.into(), ranks, limit);
+            world.map_err(|error| Failure {
                 code: error.exit_code(),
                 message: error.to_string(),
             })
@@ -74,7 +80,13 @@ pub(crate) fn run_scene(
         weftwork::team::share_cores();
     }
 
-    let mut options = run_options(arguments, world.scene(), mpi.size(), Driver::Mpi, stop);
+    let mut options = run_options(
+        arguments,
+        world.scene(),
+        mpi.size(),
+        Driver::Mpi,
+        (Limit::Any, stop),
+    );
     options.hosts = mpi.hosts().to_vec();
     options.mpi = Some(weft_mpi::library());
     let agreed = mpi.run(|comm| AgreedRun::of(&world, &options, comm));

@@ -29,6 +29,7 @@ use std::ops::Range;
 use weft_partition::Ownership;
 
 use self::filling::{Filling, Item, Last};
+use crate::array_bytes;
 use crate::cost::{Against, TestCost};
 use crate::forecast::{Forecast, Piece};
 use crate::part::Part;
@@ -75,6 +76,30 @@ const GUESSES: u32 = 6;
 const FINEST: u64 = 1_000;
 
 impl Assignment {
+    /// The bytes on the heap that it holds, by the capacities of its arrays.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let Self {
+            costs,
+            pieces,
+            begins,
+            patches,
+            boundaries,
+            nodes,
+            beside,
+            paces,
+            small: _,
+        } = self;
+        array_bytes(costs)
+            + array_bytes(pieces)
+            + array_bytes(begins)
+            + array_bytes(patches)
+            + array_bytes(boundaries)
+            + array_bytes(nodes)
+            + array_bytes(beside)
+            + array_bytes(paces)
+    }
+
     /// Assigns the tests of a forecast.
     pub(crate) fn new(forecast: &Forecast, nodes: &[u32], before: &[u64]) -> Self {
         let mut assignment = Self {

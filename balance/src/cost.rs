@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::array_bytes;
 use crate::part::Part;
 
 /// The partner against which a patch is tested.
@@ -79,6 +80,19 @@ pub struct CostReport {
 }
 
 impl CostReport {
+    /// The bytes on the heap that it holds, by the capacities of its arrays.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let Self {
+            tests,
+            busy: _,
+            sorting: _,
+            work: _,
+            steps: _,
+        } = self;
+        array_bytes(tests)
+    }
+
     /// Adds a step: its tests, the time in ns that all threads spent on them, and the time in ns
     /// that they spent on putting contacts in order.
     pub fn add(&mut self, tests: Vec<PartCost>, busy: u64, sorting: u64) {

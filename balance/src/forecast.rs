@@ -11,6 +11,7 @@
 //! makes the rank slow. A rank that takes longer for the same work than others gets less of it the
 //! next time. None of this changes the results of a run.
 
+use crate::array_bytes;
 use crate::assignment::Assignment;
 use crate::cost::{CostReport, PartCost, TestCost};
 use crate::work::Preparation;
@@ -70,6 +71,18 @@ fn rate_of(tests: &[(PartCost, u64)]) -> u32 {
 }
 
 impl Forecast {
+    /// The bytes on the heap that it holds, by the capacities of its arrays.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let Self {
+            costs,
+            rates,
+            pieces,
+            after,
+        } = self;
+        array_bytes(costs) + array_bytes(rates) + array_bytes(pieces) + array_bytes(after)
+    }
+
     /// Makes the forecast of the reports of all ranks, by rank, and of the forecast before. `nodes`
     /// has the number of nodes of each patch's tree. The reports may list parts of tests in any
     /// order.

@@ -33,3 +33,8 @@ pub mod preparation;
 pub mod prices;
 pub mod separation;
 pub mod work;
+
+/// The bytes of an array of elements that own nothing on the heap, by its capacity.
+fn array_bytes<T: Copy>(array: &Vec<T>) -> usize {
+    array.capacity() * size_of::<T>()
+}

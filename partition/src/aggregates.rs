@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use crate::array_bytes;
 use crate::bisect::bisect;
 use crate::by_metis::{How, cut};
 use crate::graph::{check_length, count_u32};
@@ -72,6 +73,21 @@ pub struct Aggregates {
 }
 
 impl Aggregates {
+    /// The bytes on the heap that it holds, by the capacities of its arrays.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let Self {
+            of_vertex,
+            offsets,
+            group_of_vertex,
+            group_offsets,
+        } = self;
+        array_bytes(of_vertex)
+            + array_bytes(offsets)
+            + array_bytes(group_of_vertex)
+            + array_bytes(group_offsets)
+    }
+
     /// Bisects every patch until aggregates are about as large as wanted, and then these until
     /// groups are; the graph is in the numbering of the tree. No piece is empty.
     ///

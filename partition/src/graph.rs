@@ -6,6 +6,7 @@
 //! Give it the graph of the *matrix*, not of the mesh: bending couples a second ring, and a
 //! partition made without it has up to a fifth more halo.
 
+use crate::array_bytes;
 use crate::{PartitionError, PatchTree};
 
 /// A symmetric graph over vertices `0..n`, optionally with vertex weights.
@@ -19,6 +20,17 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// The bytes on the heap that it holds, by the capacities of its arrays.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let Self {
+            offsets,
+            neighbours,
+            weights,
+        } = self;
+        array_bytes(offsets) + array_bytes(neighbours) + weights.as_ref().map_or(0, array_bytes)
+    }
+
     /// A graph from its edges, each given once or more, in either direction.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use crate::array_bytes;
 use crate::graph::{check_length, count_u32};
 use crate::{Graph, Ownership, PartitionError};
 
@@ -32,6 +33,23 @@ pub struct Neighbour {
 }
 
 impl HaloPlan {
+    /// The bytes on the heap that it holds, by the capacities of its arrays.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let Self {
+            halo,
+            neighbours,
+            rank: _,
+            owned: _,
+        } = self;
+        array_bytes(halo)
+            + array_bytes(neighbours)
+            + neighbours
+                .iter()
+                .map(|of| array_bytes(&of.send))
+                .sum::<usize>()
+    }
+
     /// The plan of one rank, from the graph in the numbering of the tree ([`Graph::renumbered`]).
     ///
     /// # Errors

@@ -60,3 +60,8 @@ pub use patch_tree::{PatchOptions, PatchTree};
 pub use quality::Quality;
 pub use shares::even_shares;
 pub use tree_sum::{Subtree, TreeSum};
+
+/// The bytes of an array of elements, by its capacity.
+fn array_bytes<T>(array: &Vec<T>) -> usize {
+    array.capacity() * size_of::<T>()
+}

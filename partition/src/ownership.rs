@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use crate::array_bytes;
 use crate::{PartitionError, PatchTree};
 
 /// Contiguous ranges of patches, one for each rank, none of them empty.
@@ -20,6 +21,17 @@ pub struct Ownership {
 }
 
 impl Ownership {
+    /// The bytes on the heap that it holds, by the capacities of its arrays.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let Self {
+            first_patch,
+            first_vertex,
+            depth: _,
+        } = self;
+        array_bytes(first_patch) + array_bytes(first_vertex)
+    }
+
     /// Shares the patches of a tree among ranks.
     ///
     /// # Errors

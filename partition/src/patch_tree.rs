@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use crate::array_bytes;
 use crate::bisect::bisect;
 use crate::graph::{check_length, count_u32};
 use crate::subgraph::{Extractor, Subgraph};
@@ -72,6 +73,24 @@ pub struct PatchTree {
 }
 
 impl PatchTree {
+    /// The bytes on the heap that it holds, by the capacities of its arrays.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let Self {
+            offsets,
+            weights,
+            new_to_old,
+            old_to_new,
+            patch_of,
+            depth: _,
+        } = self;
+        array_bytes(offsets)
+            + array_bytes(weights)
+            + array_bytes(new_to_old)
+            + array_bytes(old_to_new)
+            + array_bytes(patch_of)
+    }
+
     /// Bisects a graph recursively with METIS, and numbers the vertices of each patch for locality
     /// (reverse Cuthill-McKee).
     ///

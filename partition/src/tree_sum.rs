@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use crate::array_bytes;
 use crate::graph::check_length;
 use crate::{Ownership, PartitionError};
 
@@ -55,6 +56,18 @@ pub struct TreeSum {
 }
 
 impl TreeSum {
+    /// The bytes on the heap that it holds, by the capacities of its arrays.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let Self {
+            first_patch,
+            subtrees,
+            offsets,
+            depth: _,
+        } = self;
+        array_bytes(first_patch) + array_bytes(subtrees) + array_bytes(offsets)
+    }
+
     /// Finds the complete subtrees that the patches of each rank make up.
     #[must_use]
     pub fn new(ownership: &Ownership) -> Self {

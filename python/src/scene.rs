@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use weftwork::memory::{self, Ranks};
 use weftwork::scene::Scene;
-use weftwork::step::World;
 
 use crate::errors;
 
@@ -50,7 +50,8 @@ impl NativeScene {
     /// Builds everything that a simulation needs: the warnings, and a line on each object.
     fn check(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
         let built = py.detach(|| {
-            World::build(&self.scene).map(|world| {
+            let world = memory::build_as_environment(&self.scene, 1, Ranks::none());
+            world.map(|world| {
                 let warnings = [self.scene.idle_keys(), world.warnings()].concat();
                 let sizes = world.sizes().iter().map(ToString::to_string).collect();
                 (warnings, sizes)

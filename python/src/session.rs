@@ -12,6 +12,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
+use weftwork::memory::{self, Ranks};
 use weftwork::scene::Scene;
 use weftwork::step::{Simulation, StepError, World, WorldError};
 
@@ -133,7 +134,11 @@ impl Drop for Session {
 
 /// The life of the thread.
 fn serve(scene: &Scene, threads: usize, ready: &Sender<Result<(), Unfit>>, queue: &Receiver<Job>) {
-    let world = match World::build(scene) {
+    let ranks = Ranks {
+        drawing: 0,
+        ..Ranks::threads(1)
+    };
+    let world = match memory::build_as_environment(scene, 1, ranks) {
         Ok(world) => world,
         Err(error) => return drop(ready.send(Err(Unfit::World(error)))),
     };

@@ -41,6 +41,10 @@ pub struct Record {
     /// The work of each rank.
     #[serde(default)]
     pub ranks: Vec<Rank>,
+    /// The memory that each process holds for the world, by part; runs of earlier versions do not
+    /// say.
+    #[serde(default)]
+    pub world_memory: Vec<MemoryPart>,
     /// How ranks were to share work.
     #[serde(default)]
     pub sharing: Option<Sharing>,
@@ -70,7 +74,10 @@ impl Record {
         let texts = texts.into_iter().chain(&mut self.warnings);
         let texts = texts.chain(&mut self.error).chain(of_phases);
         let of_result = self.result.iter_mut().map(|result| &mut result.hash);
-        for text in texts.chain(of_result) {
+        let of_ranks = self.ranks.iter_mut().flat_map(|rank| &mut rank.memory);
+        let of_memory = of_ranks.chain(&mut self.world_memory);
+        let of_memory = of_memory.map(|part| &mut part.part);
+        for text in texts.chain(of_result).chain(of_memory) {
             *text = text.shown().to_string();
         }
         self.sharing.iter_mut().for_each(make_safe);
@@ -235,6 +242,15 @@ pub struct Balance {
     pub idle: f64,
 }
 
+/// A part of the memory that a process held.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct MemoryPart {
+    /// Its name.
+    pub part: String,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
 /// The work of one rank over the whole run.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Rank {
@@ -284,6 +300,10 @@ pub struct Rank {
     /// The most memory that its process has had, in bytes; runs of earlier versions do not say.
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,
+    /// The memory that it held at the end beside the world, by part; runs of earlier versions do
+    /// not say.
+    #[serde(default)]
+    pub memory: Vec<MemoryPart>,
 }
 
 /// The outcome of a run.

@@ -7,6 +7,7 @@ use crate::digest::{Digest, Traced};
 use crate::division::Use;
 use crate::findings::Findings;
 use crate::format::{bytes, count, many, percent, seconds, total};
+use crate::memory::LargestParts;
 use crate::record::{EFFICIENCY_OF, Efficiency};
 use crate::run::Run;
 use crate::table::{OTHER, phase_table};
@@ -64,6 +65,13 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
     }
     if let Some(memory) = run.memory() {
         let _ = writeln!(text, "\n{memory}");
+    }
+    if let Some(held) = LargestParts::of(&run.record) {
+        let _ = writeln!(text, "\n{}", held.heading());
+        for (name, size) in &held.parts {
+            let share = percent(held.share(*size));
+            let _ = writeln!(text, "  {name:<32} {:>10} {share:>7}", bytes(*size));
+        }
     }
     text
 }

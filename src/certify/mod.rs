@@ -27,6 +27,7 @@ pub use self::judged::Judged;
 pub use self::outcome::{Outcome, Twin};
 use self::running::simulate;
 pub use self::running::{Certifying, Ran};
+use crate::memory::{self, Ranks};
 use crate::run::RunError;
 use crate::scene::Scene;
 use crate::step::World;
@@ -70,7 +71,7 @@ pub fn certify(
     options: &Certifying,
     record: Option<&mut (dyn Write + Send)>,
 ) -> Result<Outcome, CertifyError> {
-    let world = World::build(scene).map_err(RunError::from)?;
+    let world = world(scene, options)?;
     let judged = Judged::new(&world)?;
     let record = record.map(|to| Writer::new(to, judged.surface()));
     let mut record = record.transpose().map_err(CertifyError::Record)?;
@@ -122,11 +123,20 @@ pub fn certify(
     })
 }
 
+/// The world of a scene, if it fits.
+fn world(scene: &Scene, options: &Certifying) -> Result<World, RunError> {
+    let ranks = Ranks {
+        drawing: 0,
+        ..Ranks::threads(options.ranks)
+    };
+    Ok(memory::build(scene, 1, ranks, options.memory)?)
+}
+
 /// Runs the scene without the certification of steps.
 fn run_without(scene: &Scene, options: &Certifying) -> Result<Twin, CertifyError> {
     let mut scene = scene.clone();
     scene.contact.certify = false;
-    let world = World::build(&scene).map_err(RunError::from)?;
+    let world = world(&scene, options)?;
     let ran = simulate(&world, options, &drop)?;
     Ok(Twin {
         hash: ran.hash,

@@ -6,6 +6,7 @@ use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::{Comm, Rank};
 
+use crate::memory::Limit;
 use crate::output::{Hashed, StateHash, state_hash};
 use crate::run::RunError;
 use crate::step::{CheckedState, Simulation, StepError, World};
@@ -21,6 +22,8 @@ pub struct Certifying {
     pub steps: Option<u64>,
     /// Whether the second run, without certification, is left out.
     pub once: bool,
+    /// The memory that the process may have; a scene that needs more is refused.
+    pub memory: Limit,
 }
 
 /// The simulator's own account of a run.

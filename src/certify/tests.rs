@@ -1,6 +1,7 @@
 //! Scenes that are judged: cloth that is thrown, with certification and without.
 
 use super::*;
+use crate::memory::Limit;
 use crate::output::StateHash;
 
 /// Two sheets that fly at each other; `more` stands at the end of the scene.
@@ -24,6 +25,7 @@ fn thrown(speed: f64, certify: bool, more: &str) -> Scene {
 
 fn outcome(scene: &Scene, ranks: usize) -> Outcome {
     let options = Certifying {
+        memory: Limit::Left,
         ranks,
         threads: 1,
         steps: None,
@@ -92,6 +94,7 @@ fn bodies_are_judged_by_their_triangles() {
 fn a_record_is_judged_as_its_run() {
     let scene = thrown(20.0, false, "");
     let options = Certifying {
+        memory: Limit::Left,
         ranks: 2,
         threads: 1,
         steps: Some(8),

@@ -10,6 +10,7 @@ use crate::collide::cull::rest_adjacent::RestAdjacent;
 use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
 use crate::disjoint_sets::DisjointSets;
+use crate::heap_bytes::{HeapBytes as _, counts_heap};
 use crate::parallel;
 
 /// Cloth as collisions see it: one tree per patch.
@@ -35,6 +36,11 @@ pub struct ClothSurface {
     passing: Vec<Option<u32>>,
 }
 
+counts_heap!(ClothSurface:
+    surface, rest, shortening, component, patches, patch_vertices, places, refits, slots, culling,
+    passing
+);
+
 /// The parts of the rest shape that leaving out tests needs.
 #[derive(Clone, Debug)]
 pub(in crate::collide) struct Culling {
@@ -51,10 +57,17 @@ pub(in crate::collide) struct Culling {
     pub(in crate::collide) margin: Margin,
 }
 
+counts_heap!(Culling: charts, rest_adjacent, places, tiles; without distance, margin);
+
 /// Pairs are rest-adjacent if they are closer at rest than this times the reach.
 const ADJACENT: f64 = 1.5;
 
 impl ClothSurface {
+    /// The bytes on the heap of the charts by which tests are left out.
+    pub(crate) fn bytes_of_charts(&self) -> usize {
+        self.culling.heap_bytes()
+    }
+
     /// Sorts triangles into patches and builds a tree over each patch's.
     ///
     /// A triangle belongs to the patch of its lowest vertex. `rest` gives the position of each

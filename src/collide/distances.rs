@@ -1,5 +1,7 @@
 //! The distances that pairs of cloths and bodies keep: the sum of half the thickness of each.
 
+use crate::heap_bytes::{HeapBytes, counts_heap};
+
 /// The distance that each pair of a scene keeps, and how far beyond it contacts are looked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distances {
@@ -9,6 +11,8 @@ pub struct Distances {
     /// Contacts are reported this much beyond their distance, as a share of it.
     margin: f64,
 }
+
+counts_heap!(Distances: cloth, bodies; without margin);
 
 /// Half the thickness of cloth, in m.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +27,17 @@ enum OfCloth {
         least: f64,
         largest: f64,
     },
+}
+
+impl HeapBytes for OfCloth {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Alike(_) => 0,
+            Self::Unlike {
+                vertices, patches, ..
+            } => vertices.heap_bytes() + patches.heap_bytes(),
+        }
+    }
 }
 
 impl Distances {

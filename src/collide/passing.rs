@@ -3,12 +3,16 @@
 //! Features of such a cloth are not tested against each other, by detection, certification and
 //! audits alike. They are tested against other cloth and against bodies.
 
+use crate::heap_bytes::counts_heap;
+
 /// The cloth of each vertex that belongs to cloth which passes through itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passing {
     /// The number of the cloth of each vertex, or [`COLLIDES`]; empty where all cloth collides.
     of: Vec<u32>,
 }
+
+counts_heap!(Passing: of);
 
 /// Stands for the cloth of a vertex that collides with all cloth.
 const COLLIDES: u32 = u32::MAX;

@@ -5,6 +5,7 @@
 //! number, and is tested only where its owner meets another triangle: every pair of features once.
 
 use crate::collide::passing::Passing;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::parallel;
 
 /// Triangles with their features.
@@ -19,6 +20,8 @@ pub struct Surface {
     passing: Passing,
 }
 
+counts_heap!(Surface: triangles, edges, triangle_edges, faces, edge_faces, passing);
+
 /// Stands for the face that is missing where a surface ends.
 pub(in crate::collide) const NO_FACE: u32 = u32::MAX;
 
@@ -31,6 +34,8 @@ pub(in crate::collide) struct Face {
     /// the next corner.
     owned: u32,
 }
+
+owns_no_heap!(Face);
 
 impl Face {
     /// The features that it owns: bits 0 to 2 for its corners, bits 3 to 5 for the edges from these

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use glam::DVec3;
 
 use super::TriMesh;
+use crate::heap_bytes::counts_heap;
 use crate::scene::Up;
 
 /// A mesh, and what its file says beside positions and triangles.
@@ -33,6 +34,11 @@ pub struct FileMesh {
     /// The units and axes that the file names.
     pub axes: FileAxes,
 }
+
+counts_heap!(FileMesh:
+    mesh, faces, texture, joined, velocities, groups, group_names;
+    without has_velocities, axes
+);
 
 /// The parts of a file beside its mesh that are read only for those who ask.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,6 +78,8 @@ pub struct Faces {
     pub counts: Vec<u32>,
 }
 
+counts_heap!(Faces: corners, counts);
+
 /// Texture coordinates of the corners of faces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Texture {
@@ -81,6 +89,8 @@ pub struct Texture {
     pub corners: Vec<u32>,
 }
 
+counts_heap!(Texture: coordinates, corners);
+
 /// Vertices that a file names together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
@@ -89,6 +99,8 @@ pub struct Group {
     /// The vertices of the mesh, ascending.
     pub vertices: Vec<u32>,
 }
+
+counts_heap!(Group: name, vertices);
 
 impl Faces {
     /// Makes faces of triangles.

@@ -67,6 +67,7 @@ pub use shirt::shirt;
 pub use sizes::{Sizes, mass};
 pub use solids::{capsule, cuboid, icosphere};
 
+use crate::heap_bytes::counts_heap;
 use crate::scene::Axis;
 
 /// Most vertices of a mesh.
@@ -83,6 +84,8 @@ pub struct TriMesh {
     /// Three vertex indices each, counter-clockwise seen from the front (outside, for bodies).
     pub triangles: Vec<[u32; 3]>,
 }
+
+counts_heap!(TriMesh: positions, triangles);
 
 impl TriMesh {
     /// Mirrors every vertex in the plane through the origin across an axis, and turns triangles

@@ -19,6 +19,7 @@ use weft_io::{Show as _, open_regular};
 use super::build::{place, read_placed};
 use super::check::LARGEST;
 use super::{FileMesh, MAX_VERTICES, MeshError, TriMesh, Wanted};
+use crate::heap_bytes::HeapBytes;
 use crate::scene::{Deformation, Placement, Sequence};
 
 /// The fewest samples that a body may have: one alone is a mesh that keeps its shape.
@@ -36,6 +37,20 @@ pub struct Samples {
     /// The time of each sample in s, ascending.
     times: Vec<f64>,
     digest: [u8; 32],
+}
+
+/// The names of its files are left out.
+impl HeapBytes for Samples {
+    fn heap_bytes(&self) -> usize {
+        let Self {
+            source: _,
+            placement: _,
+            mesh,
+            times,
+            digest: _,
+        } = self;
+        mesh.heap_bytes() + times.heap_bytes()
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ use glam::DVec3;
 
 use super::TriMesh;
 use crate::disjoint_sets::DisjointSets;
+use crate::heap_bytes::owns_no_heap;
 
 /// The sizes of a mesh.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,6 +27,8 @@ pub struct Sizes {
     /// Pieces that share no vertex.
     pub pieces: usize,
 }
+
+owns_no_heap!(Sizes);
 
 impl Sizes {
     /// Measures a mesh.

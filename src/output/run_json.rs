@@ -18,7 +18,7 @@ use crate::build_identity::BuildIdentity;
 use crate::collide::BodyMotion;
 use crate::collide::bodies::Analytic;
 use crate::scene::{Body, Colours, Motion, Surface};
-use crate::step::Stops;
+use crate::step::{MemoryPart, Stops};
 
 /// Everything about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,10 @@ pub struct RunRecord {
     /// The work of each rank, by rank.
     #[serde(default)]
     pub ranks: Vec<RankRecord>,
+    /// The memory that each process holds for the world, by part; ranks that are threads share it.
+    /// Runs of earlier programs do not say.
+    #[serde(default)]
+    pub world_memory: Vec<MemoryPart>,
     /// How ranks were to share work.
     #[serde(default)]
     pub sharing: Option<Sharing>,
@@ -360,6 +364,10 @@ pub struct RankRecord {
     /// of earlier programs do not say, nor do systems other than Linux.
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,
+    /// The memory that it held at the end beside the world, by part. Runs of earlier programs do
+    /// not say.
+    #[serde(default)]
+    pub memory: Vec<MemoryPart>,
 }
 
 /// A trace that was written.
@@ -433,6 +441,7 @@ impl RunRecord {
             efficiency: None,
             balance: None,
             ranks: Vec::new(),
+            world_memory: Vec::new(),
             sharing: None,
             result: None,
             solves: None,

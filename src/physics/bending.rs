@@ -12,6 +12,8 @@
 
 use glam::DVec3;
 
+use crate::heap_bytes::owns_no_heap;
+
 /// An interior edge with the two corners opposite to it, and the weights of its quadratic form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hinge {
@@ -20,6 +22,8 @@ pub struct Hinge {
     /// `kᵢ √q`: the form's block `i, j` is `weights[i] weights[j]` times the identity, in N/m.
     pub weights: [f64; 4],
 }
+
+owns_no_heap!(Hinge);
 
 impl Hinge {
     /// Takes lengths and angles from the rest shape.

@@ -26,6 +26,7 @@ use super::relaxation::{Functionals, softening};
 use super::rigidity::{self, DIRECTIONS, Fit, Known, Shape, on_cylinders, square};
 use super::shell::Shell;
 use super::spring::Spring;
+use crate::heap_bytes::owns_no_heap;
 use crate::scene::{BendingModel, Material};
 
 /// Share by which the stiffness of bending in some direction may be off without users being warned.
@@ -64,6 +65,8 @@ pub struct BendingInfo {
     /// out.
     pub range: Option<[f64; 2]>,
 }
+
+owns_no_heap!(BendingInfo);
 
 impl fmt::Display for BendingInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,6 +13,8 @@ use glam::{DMat3, DVec3};
 use super::element::{Corners, Element, Times};
 use super::membrane::outer;
 
+use crate::heap_bytes::owns_no_heap;
+
 /// An inner edge with the corners opposite to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fold {
@@ -25,6 +27,8 @@ pub struct Fold {
     /// Stiffness-proportional damping in s.
     pub damping: f64,
 }
+
+owns_no_heap!(Fold);
 
 /// The response of a fold at some positions: its moment, with derivatives.
 #[derive(Clone, Copy, Debug)]

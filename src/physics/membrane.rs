@@ -17,6 +17,7 @@
 
 use glam::{DMat3, DVec2, DVec3};
 
+use crate::heap_bytes::owns_no_heap;
 use crate::scene::Material;
 
 /// A triangle's rest shape and moduli.
@@ -28,6 +29,8 @@ pub struct RestTriangle {
     area: f64,
     law: Law,
 }
+
+owns_no_heap!(RestTriangle);
 
 /// Stress for strain, both in the axes of the gradients.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -20,12 +20,15 @@ use std::ops::{Add, Mul};
 
 use super::element::Times;
 use super::membrane::{Moduli, RestTriangle};
+use crate::heap_bytes::owns_no_heap;
 use crate::simd::{Arithmetic, Lanes, Numbers};
 
 /// The factors of a material's moduli c₁₁, c₂₂, c₁₂, c₆₆ in a system: [`STRESS`], [`CHANGE`],
 /// [`BEGUN`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Law([[f64; 4]; 3]);
+
+owns_no_heap!(Law);
 
 /// N/m.
 const STRESS: usize = 0;
@@ -62,6 +65,8 @@ pub(crate) struct Four {
     /// The places of the corners of the four in arrays by vertices, for each corner.
     corners: [[u32; 4]; 3],
 }
+
+owns_no_heap!(Four);
 
 impl Four {
     /// Puts a triangle into a lane.

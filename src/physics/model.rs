@@ -14,6 +14,7 @@ use super::mesh_edges::{ordered, pairs, sides};
 use super::plate::Plate;
 use super::shell::Shell;
 use super::spring::Spring;
+use crate::heap_bytes::counts_heap;
 use crate::mesh::TriMesh;
 use crate::parallel;
 use crate::scene::{Material, MembraneModel};
@@ -81,6 +82,12 @@ pub struct ClothModel {
     cloth_of_vertex: Vec<u32>,
     cloth_of_triangle: Vec<u32>,
 }
+
+counts_heap!(ClothModel:
+    triangles, start, membranes, hinges, plates, folds, shells, springs, masses, pressures,
+    bendings, added_stretches, cloth_of_vertex, cloth_of_triangle;
+    without materials
+);
 
 impl ClothModel {
     /// Adds a cloth that starts as it is at rest: as `mesh`; its vertices follow those already

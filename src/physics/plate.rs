@@ -33,6 +33,8 @@ use super::bending::cotangent_weights;
 use super::rigidity::felt_curvature;
 use super::shell::Shell;
 
+use crate::heap_bytes::owns_no_heap;
+
 /// A triangle and the corners beyond its edges, and how it resists being curved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plate {
@@ -42,6 +44,8 @@ pub struct Plate {
     /// The energy is `½ Σᵣ |Σᵢ weights[r][i] xᵢ|²`, in √(N/m); zero for what is at a border.
     pub weights: [[f64; 6]; 3],
 }
+
+owns_no_heap!(Plate);
 
 /// The inverse of what a sheet resists curvature with, of `κ₁₁`, `κ₂₂`, `κ₁₂` in axes of warp and
 /// weft, in 1/(N m).

@@ -17,6 +17,8 @@ use super::fold::{angle, angle_and_mode};
 use super::membrane::outer;
 use super::plate::places;
 
+use crate::heap_bytes::owns_no_heap;
+
 /// A triangle and the corners beyond its edges, and how its angles are resisted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shell {
@@ -30,6 +32,8 @@ pub struct Shell {
     /// Stiffness-proportional damping in s.
     pub damping: f64,
 }
+
+owns_no_heap!(Shell);
 
 /// The response of a shell at some positions: its moments, with derivatives.
 #[derive(Clone, Copy, Debug)]

@@ -16,6 +16,8 @@ use glam::{DMat3, DVec2, DVec3};
 use super::element::{Corners, Element, Times};
 use super::membrane::outer;
 
+use crate::heap_bytes::owns_no_heap;
+
 /// A spring between two vertices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spring {
@@ -28,6 +30,8 @@ pub struct Spring {
     /// Stiffness-proportional damping in s.
     pub damping: f64,
 }
+
+owns_no_heap!(Spring);
 
 /// The response of a spring at some positions: its force, with derivatives.
 #[derive(Clone, Copy, Debug)]

@@ -226,6 +226,8 @@ pub(super) fn of_options(options: &RunOptions) -> Vec<Given> {
         trace,
         record,
         audit,
+        // Each process has its own memory.
+        memory: _,
         // A rank that is asked to stop says so to the others.
         stop: _,
         overwrite,
@@ -343,6 +345,7 @@ mod tests {
     use weft_runtime::comm::virtual_time::{self, VirtualOptions};
 
     use super::*;
+    use crate::memory::Limit;
     use crate::run::{Begun, Driver, Show, Stop, run_rank};
     use crate::scene::Scene;
 
@@ -450,6 +453,7 @@ mod tests {
             threads: 1,
             progress_thread: false,
             driver: Driver::Threads,
+            memory: Limit::Left,
             steps: Some(2),
             out: out.to_owned(),
             resume: None,

@@ -14,7 +14,6 @@ use weft_runtime::{ScopeOptions, thread_time, wire};
 
 use super::alike::{self, compare};
 use super::error::{RunError, malformed};
-use super::memory;
 use super::options::{Driver, RunOptions, VIRTUAL_STACK};
 use super::outputs::{Start, begin, conclude};
 use super::pace::{Decision, End, Pace};
@@ -26,6 +25,7 @@ use super::summary::STRAIN_SLACK;
 use super::timers::{OutputKind, Timers};
 use super::tracing::Tracer;
 use super::writer::{Touching, Writer};
+use crate::memory;
 use crate::scene::Scene;
 use crate::step::{SavedState, Simulation, World};
 
@@ -45,7 +45,13 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
         return Err(LaunchError::NoRanks.into());
     }
     check_trace(scene, options)?;
-    let world = World::build_on(scene, options.ranks.saturating_mul(options.threads))?;
+    let mut ranks = memory::Ranks::threads(options.ranks);
+    if matches!(options.driver, Driver::Virtual(_)) {
+        // One rank computes at a time.
+        ranks.drawing = 1;
+    }
+    let threads = options.ranks.saturating_mul(options.threads);
+    let world = memory::build(scene, threads, ranks, options.memory)?;
     let (start, mut record) = begin(&world, options)?;
     match run_ranks(&world, options, &start) {
         Ok(ended) => Ok(conclude(&world, options, &start, record, ended)),
@@ -340,6 +346,7 @@ fn rank_loop(
     }
     totals.loop_time = comm.now().saturating_sub(begin);
     totals.peak_memory = memory::peak();
+    totals.memory = simulation.memory();
     let (summary, traces) = tracer.finish(comm)?.unzip();
     totals.trace = summary;
     if let Some(recorder) = recorder {

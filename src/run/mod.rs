@@ -8,7 +8,6 @@ mod certified;
 mod cuts;
 mod driver;
 mod error;
-mod memory;
 mod modelled;
 mod options;
 mod outputs;

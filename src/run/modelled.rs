@@ -151,6 +151,7 @@ mod tests {
     use weft_study::warm_up::warmed_up;
 
     use super::*;
+    use crate::memory::Limit;
     use crate::run::{Begun, Driver, RECORD_FILE, RunOptions, Show, Stop, TraceSteps, run};
     use crate::scene::Scene;
 
@@ -214,6 +215,7 @@ mod tests {
             threads: 1,
             progress_thread: false,
             driver: Driver::Solo,
+            memory: Limit::Left,
             steps: Some(steps.1),
             out: folder.join("run"),
             resume: None,

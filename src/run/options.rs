@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use weft_runtime::comm::virtual_time::Network;
 
 use super::{Stop, TraceSteps};
+use crate::memory::Limit;
 use crate::output::{RunDirectory, RunRecord};
 
 /// The way in which ranks talk to each other.
@@ -45,6 +46,9 @@ pub struct RunOptions {
     pub progress_thread: bool,
     /// The way in which ranks talk.
     pub driver: Driver,
+    /// The memory that the process may have; a scene that needs more is refused. Ranks that are
+    /// processes are given worlds that are there, and nothing is refused.
+    pub memory: Limit,
     /// Steps to take, counted from time 0, if not as many as the scene says.
     pub steps: Option<u64>,
     /// Directory that receives the outputs.

@@ -11,7 +11,7 @@ use super::{Audit, Cause, CertifiedTotals, Cuts, RunOptions};
 use crate::diagnostics::{Balance, PhaseTable};
 use crate::export::Exported;
 use crate::output::{FrameAudit, HistoryMark, RankRecord, StateHash};
-use crate::step::{PHASES, Stops};
+use crate::step::{MemoryPart, PHASES, Stops};
 
 /// The result of a run.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct RunSummary {
     pub balance: Balance,
     /// The work of each rank, by rank.
     pub ranks: Vec<RankRecord>,
+    /// The memory that each process holds for the world, by part.
+    pub world_memory: Vec<MemoryPart>,
     /// Frames written.
     pub frames: usize,
     /// Depth in m of the deepest vertex inside a body in any frame; negative if none was ever
@@ -102,6 +104,8 @@ pub(super) struct RankTotals {
     pub(super) loop_time: Duration,
     /// The most memory that its process has had, in bytes, if the system tells.
     pub(super) peak_memory: Option<u64>,
+    /// The memory that it held at the end beside the world, by part.
+    pub(super) memory: Vec<MemoryPart>,
     pub(super) cuts: Cuts,
     pub(super) certified: CertifiedTotals,
     pub(super) stops: Stops,

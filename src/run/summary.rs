@@ -162,6 +162,7 @@ pub(super) fn summarise(
         ),
         balance: Balance::new(&scopes, options.threads),
         ranks: rank_records(world, ranks, options.threads),
+        world_memory: world.memory(),
         frames: last.frames,
         cuts,
         certified,
@@ -223,6 +224,7 @@ fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<Rank
             tasks_out: scope.tasks_out,
             bytes: scope.bytes,
             peak_memory_bytes: totals.peak_memory,
+            memory: totals.memory.clone(),
         }
     };
     ranks.iter().enumerate().map(record).collect()
@@ -350,6 +352,7 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
     record.efficiency = summary.phases.efficiency();
     record.balance = Some(summary.balance.record());
     record.ranks.clone_from(&summary.ranks);
+    record.world_memory.clone_from(&summary.world_memory);
     record.result = Some(ResultRecord {
         hash: summary.hash,
         vertices: summary.vertices as u64,

@@ -10,6 +10,7 @@
 use glam::{DMat3, DVec3};
 
 use super::{BlockMatrix, Filter};
+use crate::heap_bytes::counts_heap;
 use crate::team::{Shares, Team, parts};
 
 /// A symmetric matrix: xx, xy, xz, yz, yy, zz, in the order that products in lanes like.
@@ -20,6 +21,8 @@ pub(super) type Symmetric = [f64; 6];
 pub struct BlockJacobi {
     inverses: Vec<Symmetric>,
 }
+
+counts_heap!(BlockJacobi: inverses);
 
 impl BlockJacobi {
     /// Inverts the diagonal blocks of a matrix in the free directions of a filter.

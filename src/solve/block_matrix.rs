@@ -20,6 +20,7 @@ use thiserror::Error;
 use weft_partition::{Graph, HaloPlan};
 
 use super::pages::Paged;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::simd::{Kernel, Lanes, widest};
 use crate::team::parts;
 
@@ -55,6 +56,8 @@ pub enum PatternError {
 /// The place of a block; found once with [`Pattern::block_slot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSlot(u32);
+
+owns_no_heap!(BlockSlot);
 
 impl BlockSlot {
     /// The slot of the block at some place in the order in which they are stored.
@@ -99,6 +102,8 @@ pub struct Pattern {
     border: Vec<Range<usize>>,
 }
 
+counts_heap!(Pattern: blocks, scalars, diagonal, interior, border; without first_row, local_len);
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Columns {
     /// The starts of the entries of each row; one more than there are rows.
@@ -108,6 +113,8 @@ struct Columns {
     /// The entries of `local` so far, while rows are added.
     added: Vec<u32>,
 }
+
+counts_heap!(Columns: starts, local, global, added);
 
 impl Pattern {
     /// The rows that `plan` owns: a block for each edge of `near` and on the diagonal, a scalar for
@@ -308,6 +315,8 @@ pub struct BlockMatrix {
     blocks: Paged<f64>,
     scalars: Paged<f64>,
 }
+
+counts_heap!(BlockMatrix: pattern, blocks, scalars);
 
 impl BlockMatrix {
     /// A matrix of zeros.

@@ -44,6 +44,7 @@ use super::pages::Paged;
 use super::reduction::dot;
 use super::symmetric_copy::{self, SymmetricCopy};
 use super::{BlockMatrix, Filter, Halo, Preconditioner, Reduction, Rows};
+use crate::heap_bytes::{HeapBytes as _, counts_heap};
 use crate::team::{Shares, Team, parts};
 
 /// The solver of one rank: exchange, sums and vectors, used again from step to step.
@@ -77,6 +78,12 @@ pub struct ModifiedCg {
     /// The last step, if x was not yet taken along it.
     due: Option<Step>,
 }
+
+counts_heap!(ModifiedCg:
+    halo, reduction, patch_starts, preconditioner, copy, p, w, r, along, force, leaves,
+    constrained;
+    without first_row, solve_cost, product_cost, due
+);
 
 /// The counts and bounds of one solve.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +124,27 @@ enum Check {
 }
 
 impl ModifiedCg {
+    /// Makes the rooms that the first solve would make: those of the copy of the matrix and of the
+    /// preconditioner within patches.
+    pub(crate) fn make_room(&mut self, matrix: &BlockMatrix, filter: &Filter) {
+        let shares = self.reduction.shares();
+        let patches = self.reduction.patches();
+        // The matrix may be empty: then its blocks cannot be inverted, and nobody asks for them.
+        let _ = self
+            .preconditioner
+            .factor_within_patches(matrix, filter, (patches, shares));
+        if let Some(copy) = &mut self.copy {
+            copy.fill(matrix, patches, shares);
+        }
+    }
+
+    /// The bytes on the heap of the preconditioner within patches, of its coarse level, and of the
+    /// copy of the matrix.
+    pub(crate) fn bytes_of_parts(&self) -> [usize; 3] {
+        let [local, coarse] = self.preconditioner.bytes_of_levels();
+        [local, coarse, self.copy.heap_bytes()]
+    }
+
     /// The solver of the rank whose plan this is.
     ///
     /// `preconditioner` is of the same kind on every rank. `tag` must be used for nothing else

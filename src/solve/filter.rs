@@ -10,6 +10,8 @@
 
 use glam::{BVec3, DMat3, DVec3};
 
+use crate::heap_bytes::{counts_heap, owns_no_heap};
+
 /// The constrained directions of the owned vertices of one rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
@@ -17,6 +19,8 @@ pub struct Filter {
     /// The place of each owned vertex in `constraints`, or [`FREE`].
     place: Vec<u32>,
 }
+
+counts_heap!(Filter: constraints, place);
 
 /// One constrained vertex.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,6 +34,8 @@ struct Constraint {
     /// zeros.
     copied: Option<BVec3>,
 }
+
+owns_no_heap!(Constraint);
 
 impl Filter {
     /// A filter for this many owned vertices, all of them free.

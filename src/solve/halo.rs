@@ -13,6 +13,8 @@ use glam::DVec3;
 use weft_partition::HaloPlan;
 use weft_runtime::comm::{Comm, CommError, Rank, Tag};
 
+use crate::heap_bytes::counts_heap;
+
 /// One rank's end of the exchange.
 #[derive(Clone, Debug)]
 pub struct Halo {
@@ -23,6 +25,8 @@ pub struct Halo {
     spare: Vec<Vec<u8>>,
 }
 
+counts_heap!(Halo: peers, spare; without local_len, owned_len, tag);
+
 #[derive(Clone, Debug)]
 struct Peer {
     rank: Rank,
@@ -31,6 +35,8 @@ struct Peer {
     /// Owned vertices that it reads.
     send: Vec<u32>,
 }
+
+counts_heap!(Peer: send; without rank, receive);
 
 impl Halo {
     /// The exchange that a plan describes. `tag` must be used for nothing else.

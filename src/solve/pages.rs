@@ -11,6 +11,8 @@ use std::ops::{Deref, DerefMut};
 use bytemuck::Pod;
 use memmap2::MmapMut;
 
+use crate::heap_bytes::HeapBytes;
+
 /// An array of a fixed length, on large pages if it is long and the system has any.
 #[derive(Debug)]
 pub(super) struct Paged<T: Pod>(Room<T>);
@@ -43,6 +45,16 @@ impl<T: Pod> Paged<T> {
         // A system without large pages refuses this, and the array is there all the same.
         drop(map.advise(memmap2::Advice::HugePage));
         Some(map)
+    }
+}
+
+/// Arrays that are mapped count as well: they take memory as those on the heap do.
+impl<T: Pod> HeapBytes for Paged<T> {
+    fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Room::Mapped(map) => map.len(),
+            Room::Heap(numbers) => numbers.capacity() * size_of::<T>(),
+        }
     }
 }
 

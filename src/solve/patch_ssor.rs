@@ -26,6 +26,7 @@ use super::block_matrix::{BlockMatrix, Entries, Pattern};
 use super::pages::Paged;
 use super::reduction::dot;
 use super::vector_kernels::axpy;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::simd::{Kernel, Lanes, widest};
 use crate::team::{Shares, parts};
 
@@ -35,6 +36,8 @@ pub(super) struct PatchSsor {
     rows: Vec<InPatch>,
 }
 
+counts_heap!(PatchSsor: rows);
+
 /// The part of a row in its own patch: where the entries before the diagonal start, those behind it
 /// start, and those end.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +46,8 @@ struct InPatch {
     near: [u32; 3],
     far: [u32; 3],
 }
+
+owns_no_heap!(InPatch);
 
 impl PatchSsor {
     /// Finds the entries; `patches` are the owned patches as ranges of local indices.
@@ -96,6 +101,8 @@ pub(super) struct Sweeps {
     applied: Paged<DVec3>,
     product: Paged<DVec3>,
 }
+
+counts_heap!(Sweeps: jacobi, ssor, applied, product);
 
 impl Sweeps {
     pub(super) fn new(pattern: &Pattern, patches: &[Range<usize>]) -> Self {

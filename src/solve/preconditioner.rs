@@ -31,7 +31,8 @@ use super::patch_ssor::Sweeps;
 use super::reduction::{Carried, dot};
 use super::single_blocks::SingleBlocks;
 use super::vector_kernels::axpy;
-use super::{Halo, Pattern, System};
+use super::{BlockMatrix, Filter, Halo, Pattern, System};
+use crate::heap_bytes::{HeapBytes, counts_heap};
 use crate::team::{Shares, parts};
 
 /// The local level.
@@ -80,10 +81,21 @@ pub struct Preconditioner {
     entries: Option<(usize, usize)>,
 }
 
+counts_heap!(Preconditioner: local, coarse, entries);
+
 #[derive(Clone, Debug)]
 enum Local {
     Blocks(SingleBlocks),
     Sweeps(Box<Sweeps>),
+}
+
+impl HeapBytes for Local {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Blocks(blocks) => blocks.heap_bytes(),
+            Self::Sweeps(sweeps) => sweeps.heap_bytes(),
+        }
+    }
 }
 
 impl Default for Local {
@@ -93,6 +105,11 @@ impl Default for Local {
 }
 
 impl Preconditioner {
+    /// The bytes on the heap within patches, and those of the coarse level.
+    pub(super) fn bytes_of_levels(&self) -> [usize; 2] {
+        [self.local.heap_bytes(), self.coarse.heap_bytes()]
+    }
+
     /// Inverted diagonal blocks, for a matrix of any pattern.
     #[must_use]
     pub fn block_jacobi() -> Self {
@@ -142,6 +159,19 @@ impl Preconditioner {
         self.entries
     }
 
+    /// Readies the part within patches; answers as [`Self::begin_factor`] does.
+    pub(super) fn factor_within_patches(
+        &mut self,
+        matrix: &BlockMatrix,
+        filter: &Filter,
+        (patches, shares): (&[Range<usize>], &Shares),
+    ) -> Option<usize> {
+        match &mut self.local {
+            Local::Blocks(blocks) => blocks.factor(matrix, filter, (patches, shares)),
+            Local::Sweeps(sweeps) => sweeps.factor(matrix, filter, shares),
+        }
+    }
+
     /// Readies the preconditioner for a system, but for what [`Preconditioner::finish_factor`]
     /// does. Collective.
     ///
@@ -154,10 +184,8 @@ impl Preconditioner {
         system: &System<'_>,
         (patches, shares): (&[Range<usize>], &Shares),
     ) -> Result<Option<usize>, CommError> {
-        let bad = match &mut self.local {
-            Local::Blocks(blocks) => blocks.factor(system.matrix, system.filter, (patches, shares)),
-            Local::Sweeps(sweeps) => sweeps.factor(system.matrix, system.filter, shares),
-        };
+        let of = (patches, shares);
+        let bad = self.factor_within_patches(system.matrix, system.filter, of);
         if let Some(coarse) = &mut self.coarse {
             let System {
                 matrix,

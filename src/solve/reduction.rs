@@ -12,6 +12,7 @@ use glam::DVec3;
 use weft_partition::{Ownership, PatchTree, TreeSum};
 use weft_runtime::comm::{Collectives, Comm, CommError};
 
+use crate::heap_bytes::counts_heap;
 use crate::simd::{Kernel, Lanes, widest};
 use crate::team::{Shares, Team, parts};
 
@@ -29,6 +30,8 @@ pub struct Reduction {
     /// ranks.
     is_ordered: bool,
 }
+
+counts_heap!(Reduction: sum, patches, shares, subtree_counts; without rank, is_ordered);
 
 impl Reduction {
     /// The sums of `rank`.

@@ -22,6 +22,7 @@ use super::block_jacobi::{Symmetric, in_free_directions};
 use super::pages::Paged;
 use super::vector_kernels::AHEAD;
 use super::{BlockMatrix, Filter};
+use crate::heap_bytes::counts_heap;
 use crate::simd::{Kernel, Lanes, widest};
 use crate::team::{Shares, parts};
 
@@ -33,6 +34,8 @@ pub(super) struct SingleBlocks {
     patches: Vec<Range<usize>>,
     of_patches: Vec<Range<usize>>,
 }
+
+counts_heap!(SingleBlocks: fours, patches, of_patches);
 
 /// The entries xx, xy, xz, yz, yy, zz of four blocks.
 type Four = [[f32; 4]; 6];

@@ -8,6 +8,8 @@ use weft_runtime::comm::Comm;
 
 use super::world::World;
 
+use crate::heap_bytes::counts_heap;
+
 /// The part of the cloth that a rank computes.
 #[derive(Debug)]
 pub(crate) struct Domain {
@@ -21,14 +23,23 @@ pub(crate) struct Domain {
     pub(crate) cost_model: CostModel,
 }
 
+counts_heap!(Domain: ownership, plan; without weight, cost_model);
+
+/// The number of a rank, and how many there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) rank: usize,
+    pub(crate) size: usize,
+}
+
 impl Domain {
-    /// The domain of the rank that `comm` is.
+    /// The domain of a rank.
     ///
     /// # Errors
     /// More ranks than patches.
-    pub(crate) fn new(world: &World, comm: &dyn Comm) -> Result<Self, PartitionError> {
-        let ownership = Ownership::new(world.tree(), comm.size())?;
-        let plan = HaloPlan::new(world.graph(), &ownership, comm.rank().index())?;
+    pub(crate) fn new(world: &World, place: Place) -> Result<Self, PartitionError> {
+        let ownership = Ownership::new(world.tree(), place.size)?;
+        let plan = HaloPlan::new(world.graph(), &ownership, place.rank)?;
         let patches = ownership.patches(plan.rank());
         let weights = patches.map(|patch| world.tree().patch_weight(patch));
         Ok(Self {

@@ -20,6 +20,7 @@
 //! | `certify` | displacements that are cut so that no cloth crosses cloth |
 //! | `exchange` | the new state for every rank, and the state for checkpoints |
 //! | `diagnose` | why strain goes beyond its limit, and what profiles read |
+//! | `memory` | the bytes that a rank holds, part by part |
 //! | `error`, `report` | what is said of a step |
 
 mod certify;
@@ -30,6 +31,7 @@ mod domain;
 mod error;
 mod exchange;
 mod integrate;
+mod memory;
 mod neighbourhood;
 mod pipeline;
 mod report;
@@ -52,9 +54,10 @@ pub use diagnose::breach::Breach;
 pub use diagnose::ledger::{Entry, Ledger};
 pub use error::{GaveUp, Named, StepError};
 pub use exchange::saved_state::{Past, SavedState};
+pub use memory::{CONTACT_HELD, MemoryPart, RankMemory, total};
 pub use report::{COUNTERS, PHASES, STEP, StepReport, Stops, Sufficed};
 pub use response::body_response::VertexState;
 pub use response::gauss_seidel::Effort;
 pub use simulation::{CheckedState, Simulation, exchange_name};
 pub use system::assembly::Strains;
-pub use world::{ObjectKind, ObjectSizes, PREPARED_CUT, World, WorldError};
+pub use world::{MeshCounts, ObjectKind, ObjectSizes, PREPARED_CUT, World, WorldError};

@@ -20,7 +20,7 @@ use super::contact::detection::Detection;
 use super::contact::geometry;
 use super::context::Context;
 use super::diagnose::ledger::Impulses;
-use super::domain::Domain;
+use super::domain::{Domain, Place};
 use super::error::StepError;
 use super::exchange::new_state::Exchange;
 use super::integrate::time_integrator::{self, TimeIntegrator};
@@ -37,6 +37,7 @@ use super::system::assembly::Strains;
 use super::system::linear_system::{LinearSystem, empty_matrix};
 use super::system::solver::{self, Solver};
 use super::world::World;
+use crate::heap_bytes::counts_heap;
 use crate::scene::{Integrator, Scene};
 use crate::solve::System;
 use crate::team::Team;
@@ -76,9 +77,9 @@ pub struct Simulation<'w> {
     pub(super) many: Option<Many>,
     /// The impulses that contacts exerted on owned vertices in the last step, in N s.
     pub(super) contact_impulses: Vec<DVec3>,
-    backup: Backup,
+    pub(super) backup: Backup,
     /// The states that were checked since they were taken last, if they are kept.
-    checked: Option<Vec<CheckedState>>,
+    pub(super) checked: Option<Vec<CheckedState>>,
 }
 
 /// A state after a part of a step: what certification promises, it promises of these and of the
@@ -95,13 +96,17 @@ pub struct CheckedState {
     pub kept: Vec<[u32; 2]>,
 }
 
+counts_heap!(CheckedState: positions, squeezed, kept; without time);
+
 /// The state that a substep changes before it is known to be good, as it was when the substep
 /// began.
 #[derive(Debug, Default)]
-struct Backup {
+pub(super) struct Backup {
     changes: [Vec<DVec3>; 2],
     contacts: Vec<VertexState>,
 }
+
+counts_heap!(Backup: changes, contacts);
 
 impl Backup {
     fn keep(&mut self, solver: &Solver, contacts: &[VertexState]) {
@@ -128,19 +133,33 @@ impl<'w> Simulation<'w> {
         comm: &dyn Comm,
         options: &ScopeOptions,
     ) -> Result<Self, StepError> {
-        let domain = Domain::new(world, comm)?;
-        let matrix = empty_matrix(world, &domain)?;
+        let place = Place {
+            rank: comm.rank().index(),
+            size: comm.size(),
+        };
         // In virtual time ranks take turns on one thread, and their workers are modelled.
         let threads = if comm.has_threads() {
             options.workers
         } else {
             1
         };
+        Self::of_rank(world, place, threads, options)
+    }
+
+    /// The state at time 0 on a rank with so many threads.
+    pub(super) fn of_rank(
+        world: &'w World,
+        place: Place,
+        threads: usize,
+        options: &ScopeOptions,
+    ) -> Result<Self, StepError> {
+        let domain = Domain::new(world, place)?;
+        let matrix = empty_matrix(world, &domain)?;
         let team = Team::new(threads)?;
         let solver = Solver::new(world, &domain, &matrix, &team);
         let vertices = world.model().start().len();
         // On one rank each thread goes through the vertices whose rows are its own in the solve.
-        let everywhere = if comm.size() == 1 {
+        let everywhere = if place.size == 1 {
             solver.cg.shares().clone()
         } else {
             team.cut_even(vertices)

@@ -12,6 +12,7 @@ use super::domain::Domain;
 use super::neighbourhood::Neighbourhood;
 use super::world::World;
 use crate::collide::Extent;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::team::{Shares, parts};
 
 /// Positions (m) and velocities (m/s) of the same vertices.
@@ -35,6 +36,8 @@ pub(crate) struct State {
     /// The vertices that each thread goes through in loops over all of them.
     pub(crate) shares: Shares,
 }
+
+counts_heap!(State: x, v, shares; without extent);
 
 impl State {
     /// The state of a world at time 0.
@@ -72,6 +75,8 @@ pub(crate) struct LocalState {
     halo: Vec<HaloPatch>,
 }
 
+counts_heap!(LocalState: x, v, halo);
+
 /// The vertices of one patch that are in a rank's halo.
 #[derive(Debug)]
 struct HaloPatch {
@@ -79,6 +84,8 @@ struct HaloPatch {
     /// The indices of its vertices among those of the halo.
     indices: Range<usize>,
 }
+
+owns_no_heap!(HaloPatch);
 
 impl LocalState {
     /// The state of a rank, before it is loaded for the first time.

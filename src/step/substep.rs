@@ -6,6 +6,7 @@
 use super::integrate::substep_controller::SubstepController;
 use super::world::prescribed_motion::PrescribedMotion;
 use super::world::{Friction, World};
+use crate::heap_bytes::counts_heap;
 use crate::scene::Integrator;
 
 /// The substep that is being taken.
@@ -26,6 +27,8 @@ pub(crate) struct Substep {
     /// The friction of each pair in it, if that changes in time.
     pub(crate) friction: Option<Friction>,
 }
+
+counts_heap!(Substep: prescribed, held, friction; without steps, controller, within, dt);
 
 impl Substep {
     /// The first substep of a run.

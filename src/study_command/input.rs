@@ -15,7 +15,7 @@ use weftwork::scene::Scene;
 use super::too_many;
 use crate::Failure;
 use crate::cli::StudyArguments;
-use crate::commands::{load, patch_count};
+use crate::commands::{Room, load, patch_count};
 
 /// Keys of runs that are only measured.
 const NO_OUTPUT: [(&str, &str); 3] = [
@@ -158,7 +158,7 @@ fn of_scene(
     if let Some(patches) = patches {
         overrides.push(("partition.patches".to_owned(), patches.to_string()));
     }
-    let scene = load(path, &overrides)?;
+    let scene = load(path, &overrides, Room::to_look(None)?)?;
     let name = match patches {
         Some(patches) => format!("{}-{patches}", scene.name),
         None => scene.name.clone(),

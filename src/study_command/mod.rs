@@ -18,16 +18,17 @@ use weft_study::record::{Record, RecordError};
 use weft_study::sweep::{Label, Progress, Replayed, Results, Source, SweepError, sweep};
 use weft_study::synthetic::CopiesError;
 use weft_study::tables;
+use weftwork::memory::{self, Ranks};
 use weftwork::output::write_whole;
 use weftwork::run::{Cause, Stop, read_state};
 use weftwork::scene::load::policy_key;
-use weftwork::step::World;
 
 use self::full::Full;
 use self::input::{SceneInput, StudyInput, study_inputs};
 use self::real::Real;
 use self::scene_record::record;
 use crate::cli::StudyArguments;
+use crate::commands::memory_limit;
 use crate::plots::Plots;
 use crate::{Failure, say, signals, tell};
 
@@ -277,7 +278,9 @@ impl Study<'_> {
 
     /// The scene of this record, to be simulated whole.
     fn full(&self, of: SceneInput, record: &Path) -> Result<Box<dyn Source>, Failure> {
-        let world = World::build(&of.scene).map_err(|error| Failure {
+        let limit = memory_limit(None)?;
+        let world = memory::build(&of.scene, 1, Ranks::none(), limit);
+        let world = world.map_err(|error| Failure {
             code: 3,
             message: error.to_string(),
         })?;

@@ -17,6 +17,7 @@ use weftwork::run::{Begun, Driver, RECORD_FILE, Resume, RunOptions, Show, run};
 
 use super::Study;
 use super::input::SceneInput;
+use crate::commands::memory_limit;
 use crate::{Failure, command_line, tell};
 
 /// The record of a scene in the study's directory; made, unless it is there and of the same run.
@@ -62,6 +63,7 @@ pub(super) fn record(study: &Study<'_>, of: &SceneInput) -> Result<PathBuf, Fail
         threads: 1,
         progress_thread: false,
         driver: Driver::Solo,
+        memory: memory_limit(None)?,
         steps: arguments.steps,
         out: folder.clone(),
         resume: goes_on

@@ -15,6 +15,7 @@ mod export;
 mod failures;
 mod house;
 mod inputs;
+mod memory;
 mod mutated;
 mod place;
 mod prepare;

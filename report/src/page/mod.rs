@@ -13,10 +13,13 @@ use std::io::{self, Write};
 
 use weft_io::Printable;
 
-use self::static_parts::{bars, findings, histograms, patch_table, phase_table, tiles};
+use self::static_parts::{
+    bars, findings, histograms, memory_table, patch_table, phase_table, tiles,
+};
 use crate::certification::certification;
 use crate::digest::Digest;
 use crate::findings::Findings;
+use crate::memory::LargestParts;
 use crate::run::Run;
 use crate::text::{balance, comparison, heading};
 
@@ -172,6 +175,9 @@ fn one(
     }
     if let Some(memory) = run.memory() {
         writeln!(out, "<p id=\"memory-{number}\">{}</p>", prose(&memory))?;
+    }
+    if let Some(held) = LargestParts::of(&run.record) {
+        memory_table(out, &held)?;
     }
     writeln!(out, "</section>")?;
     if let Some(traced) = &digest.traced {

@@ -6,7 +6,8 @@ use super::{Escaped, prose};
 use crate::digest::{Digest, Traced};
 use crate::division::{Parts, Use};
 use crate::findings::{Finding, Findings};
-use crate::format::{count, percent, seconds, total};
+use crate::format::{bytes, count, percent, seconds, total};
+use crate::memory::LargestParts;
 use crate::record::{EFFICIENCY_OF, Efficiency, Phase};
 use crate::table::{OTHER, left};
 use crate::text::{efficiency, efficiency_of_traced};
@@ -90,7 +91,7 @@ pub(super) fn tiles(out: &mut dyn Write, digest: &Digest) -> io::Result<()> {
     tile(out, "tasks moved", &count(c.moved))?;
     tile(out, "requests refused", &count(c.refused))?;
     if let Some(sent) = c.bytes {
-        tile(out, "sent for that", &crate::format::bytes(sent))?;
+        tile(out, "sent for that", &bytes(sent))?;
     }
     writeln!(out, "</div>")
 }
@@ -360,6 +361,25 @@ fn short(number: u64) -> String {
         10_000..10_000_000 => format!("{}k", number / 1000),
         _ => format!("{}M", number / 1_000_000),
     }
+}
+
+/// The largest parts of the memory of a rank.
+pub(super) fn memory_table(out: &mut dyn Write, held: &LargestParts) -> io::Result<()> {
+    writeln!(
+        out,
+        "<div class=\"wide\"><table><caption>{}</caption>\n<tr><th>part</th><th>memory</th><th>share</th></tr>",
+        Escaped(&held.heading())
+    )?;
+    for (name, size) in &held.parts {
+        writeln!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>",
+            Escaped(name),
+            bytes(*size),
+            percent(held.share(*size))
+        )?;
+    }
+    writeln!(out, "</table></div>")
 }
 
 /// The patches with the most tests.

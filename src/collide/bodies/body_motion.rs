@@ -15,6 +15,7 @@ use std::sync::Arc;
 use glam::{DMat3, DQuat, DVec3, DVec4};
 
 use super::deforming::Deforming;
+use crate::heap_bytes::{HeapBytes, counts_heap, owns_no_heap};
 use crate::mesh::turn;
 use crate::scene::{self, Interpolation};
 
@@ -31,6 +32,16 @@ enum Kind {
     Deforming(Arc<Deforming>),
 }
 
+impl HeapBytes for BodyMotion {
+    fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Kind::Constant(_) => 0,
+            Kind::Scripted(script) => script.heap_bytes(),
+            Kind::Deforming(deforming) => deforming.heap_bytes(),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Script {
     center: DVec3,
@@ -45,6 +56,8 @@ struct Script {
     turns: bool,
 }
 
+counts_heap!(Script: segments, orientations; without center, interpolation, repeat, ends, turns);
+
 /// The motion from one keyframe to the next.
 #[derive(Clone, Debug)]
 struct Segment {
@@ -58,6 +71,8 @@ struct Segment {
     orientations: Range<usize>,
 }
 
+owns_no_heap!(Segment);
+
 /// Where a body is: `x = R p + d`, for points `p` of the body where it was placed.
 #[derive(Clone, Copy, Debug)]
 pub struct Pose {
@@ -66,6 +81,8 @@ pub struct Pose {
     /// The offset in m.
     offset: DVec3,
 }
+
+owns_no_heap!(Pose);
 
 /// The motion of a body in a step.
 #[derive(Clone, Copy, Debug)]

@@ -22,6 +22,7 @@ use crate::collide::bvh::quantised::{Quantised, Siblings};
 use crate::collide::bvh::refit::Refit;
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
+use crate::heap_bytes::{HeapBytes, counts_heap, owns_no_heap};
 use crate::mesh::{TriMesh, rotation_matrix};
 use crate::scene::Shape;
 
@@ -43,6 +44,15 @@ pub enum Collider {
     Analytic(AnalyticBody),
 }
 
+impl HeapBytes for Collider {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Triangles(surface) => surface.heap_bytes(),
+            Self::Analytic(body) => body.heap_bytes(),
+        }
+    }
+}
+
 /// A body that is given by its signed distance, as cloth meets it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AnalyticBody {
@@ -51,6 +61,8 @@ pub struct AnalyticBody {
     /// The ball against which edges and faces of cloth are tested too.
     pub(in crate::collide) ball: Option<Ball>,
 }
+
+owns_no_heap!(AnalyticBody);
 
 /// A ball where it was placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,6 +122,47 @@ pub struct BodySurface {
     resting: Arc<Mutex<Option<Resting>>>,
 }
 
+impl BodySurface {
+    /// The bytes on the heap that copies of it do not share.
+    fn own_bytes(&self) -> usize {
+        let Self {
+            surface: _,
+            positions,
+            deforms: _,
+            normals,
+            two_sided: _,
+            edge_features,
+            vertex_features,
+            edge_cones,
+            vertex_cones,
+            tree: _,
+            refit: _,
+            faces: _,
+            cloths: _,
+            deformed: _,
+            radius: _,
+            resting: _,
+        } = self;
+        let features = edge_features.heap_bytes() + vertex_features.heap_bytes();
+        let cones = edge_cones.heap_bytes() + vertex_cones.heap_bytes();
+        positions.heap_bytes() + normals.heap_bytes() + features + cones
+    }
+}
+
+/// Shapes of bodies that deform are left out: [`Deforming`](super::Deforming) keeps them.
+impl HeapBytes for BodySurface {
+    fn heap_bytes(&self) -> usize {
+        let shared = self.surface.heap_bytes() + self.tree.heap_bytes() + self.refit.heap_bytes();
+        let lists = self.faces.heap_bytes() + self.cloths.heap_bytes();
+        let deformed = self.deformed.lock().unwrap_or_else(PoisonError::into_inner);
+        let deformed = (deformed.as_ref()).map_or(0, |(_, then)| match &**then {
+            Collider::Triangles(surface) => size_of::<Self>() + surface.own_bytes(),
+            Collider::Analytic(_) => 0,
+        });
+        self.own_bytes() + shared + lists + deformed + self.resting.heap_bytes()
+    }
+}
+
 /// A body given by its signed distance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Analytic {
@@ -160,6 +213,8 @@ pub(in crate::collide) struct BodyFeature {
     pub(in crate::collide) two_sided: bool,
 }
 
+owns_no_heap!(BodyFeature);
+
 /// How coarse a cloth is that a body meets: what its faces cut off a body that bends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coarseness {
@@ -168,6 +223,8 @@ pub struct Coarseness {
     /// The distance in m that it keeps from the body.
     pub distance: f64,
 }
+
+owns_no_heap!(Coarseness);
 
 impl Coarseness {
     /// Whether the vertices of the cloth alone do not keep its faces off a surface that turns by
@@ -312,12 +369,16 @@ struct FacesAt {
     vertices: Lists,
 }
 
+counts_heap!(FacesAt: edges, vertices);
+
 /// Lists of numbers, one after the other.
 #[derive(Clone, Debug)]
 struct Lists {
     starts: Vec<u32>,
     all: Vec<u32>,
 }
+
+counts_heap!(Lists: starts, all);
 
 impl Lists {
     /// Sorts numbers, ascending, into this number of lists: each comes with the list that it is of.

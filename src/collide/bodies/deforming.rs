@@ -19,6 +19,8 @@ use glam::{DMat3, DVec3};
 use super::body_motion::BodyMotion;
 use super::enclosed::{Enclosed, OnSurface};
 
+use crate::heap_bytes::{HeapBytes, owns_no_heap};
+
 /// The samples of a mesh that deforms.
 pub trait SampleSource: fmt::Debug + Send + Sync {
     /// The time of each sample in s, ascending; at least one.
@@ -29,6 +31,9 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
     /// # Errors
     /// Why it cannot be read, for people.
     fn read(&self, index: usize) -> Result<Vec<DVec3>, SampleError>;
+
+    /// The bytes on the heap that it holds.
+    fn heap_bytes(&self) -> usize;
 }
 
 /// The reason why a sample cannot be read.
@@ -53,6 +58,21 @@ pub struct Deforming {
     fault: OnceLock<String>,
 }
 
+impl HeapBytes for Deforming {
+    fn heap_bytes(&self) -> usize {
+        let Self {
+            source,
+            motion,
+            samples,
+            shapes,
+            at_start,
+            fault,
+        } = self;
+        let kept = samples.heap_bytes() + shapes.heap_bytes() + at_start.heap_bytes();
+        source.heap_bytes() + motion.heap_bytes() + kept + fault.heap_bytes()
+    }
+}
+
 /// The last few things that were made, each under a key.
 type Kept<K, T> = Vec<(K, Arc<T>)>;
 
@@ -63,6 +83,18 @@ pub struct DeformedShape {
     pub positions: Vec<DVec3>,
     at_start: Arc<Enclosed>,
     enclosed: OnceLock<Enclosed>,
+}
+
+/// The parts of the space that it encloses which it shares with that at time 0 are left out.
+impl HeapBytes for DeformedShape {
+    fn heap_bytes(&self) -> usize {
+        let Self {
+            positions,
+            at_start: _,
+            enclosed,
+        } = self;
+        positions.heap_bytes() + enclosed.get().map_or(0, Enclosed::own_bytes)
+    }
 }
 
 impl DeformedShape {
@@ -223,6 +255,8 @@ pub struct Attached {
     offset: DVec3,
 }
 
+owns_no_heap!(Attached);
+
 impl Attached {
     /// Attaches a point to the nearest triangle of a shape.
     #[must_use]
@@ -288,6 +322,10 @@ mod tests {
             }
             let grown = self.ball.iter().map(|p| *p * (1.0 + index as f64));
             Ok(grown.collect())
+        }
+
+        fn heap_bytes(&self) -> usize {
+            self.times.heap_bytes() + self.ball.heap_bytes()
         }
     }
 

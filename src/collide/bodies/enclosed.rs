@@ -20,6 +20,7 @@ use glam::{DVec2, DVec3};
 use crate::collide::audit::side;
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::narrow::closest::on_triangle;
+use crate::heap_bytes::{HeapBytes, counts_heap};
 use crate::mesh::TriMesh;
 
 /// A closed mesh with a tree of boxes over its triangles.
@@ -35,6 +36,8 @@ pub struct Enclosed {
     largest: f64,
 }
 
+counts_heap!(Enclosed: positions, triangles, tree, boxes; without largest);
+
 /// A point of a surface.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct OnSurface {
@@ -49,6 +52,11 @@ pub(in crate::collide) struct OnSurface {
 const ROUNDING: f64 = 1e-11;
 
 impl Enclosed {
+    /// The bytes on the heap that the same body at another time does not share.
+    pub(super) fn own_bytes(&self) -> usize {
+        self.positions.heap_bytes() + self.boxes.heap_bytes()
+    }
+
     /// Builds the tree of a mesh that is closed and faces outwards.
     #[must_use]
     pub fn new(mesh: &TriMesh) -> Self {

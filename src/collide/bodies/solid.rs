@@ -8,6 +8,7 @@ use glam::DVec3;
 
 use crate::collide::bodies::collider::Analytic;
 use crate::collide::bodies::enclosed::Enclosed;
+use crate::heap_bytes::HeapBytes;
 use crate::mesh::TriMesh;
 use crate::scene::{Body, Shape, Surface};
 
@@ -27,6 +28,15 @@ pub enum Solid {
     },
     /// The inside of a closed mesh.
     Mesh(Box<Enclosed>),
+}
+
+impl HeapBytes for Solid {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Formula(_) | Self::UnderSquare { .. } => 0,
+            Self::Mesh(enclosed) => enclosed.heap_bytes(),
+        }
+    }
 }
 
 impl Solid {

@@ -7,6 +7,7 @@
 use glam::DVec3;
 
 use crate::collide::bvh::kdop::{Kdop18, along};
+use crate::heap_bytes::owns_no_heap;
 use crate::simd::{InstructionSet, Kernel, Lanes, greater, lesser, up_to_avx2};
 
 /// The number of directions along which volumes are bounded.
@@ -22,6 +23,8 @@ pub(in crate::collide) struct Displacements {
     pub(in crate::collide) start: [[f32; LANES]; 3],
     pub(in crate::collide) end: [[f32; LANES]; 3],
 }
+
+owns_no_heap!(Displacements);
 
 impl Displacements {
     /// The displacements of any number of points, eight by eight.

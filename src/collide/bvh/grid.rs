@@ -16,6 +16,7 @@ use crate::collide::bvh::displacements::{
 use crate::collide::bvh::extent::Extent;
 use crate::collide::bvh::kdop::{Kdop18, along};
 use crate::collide::bvh::quantised::{Quantised, WIDE, ninth};
+use crate::heap_bytes::owns_no_heap;
 use crate::simd::{InstructionSet, Kernel, Lanes, greater, lesser, up_to_avx2};
 
 /// The most lines that the cloth lies between, along any direction; the fewest are half as many.
@@ -40,6 +41,8 @@ pub(in crate::collide) struct Grid {
     scale: [f32; DIRECTIONS],
     first: [f32; DIRECTIONS],
 }
+
+owns_no_heap!(Grid);
 
 /// The line below a coordinate. A coordinate that is no number lies on the lowest line, with
 /// whatever else lies there.

@@ -13,8 +13,12 @@ use std::f64::consts::SQRT_2;
 
 use glam::DVec3;
 
+use crate::heap_bytes::owns_no_heap;
+
 /// The volume of cloth: 18 planes.
 pub type Kdop18 = Kdop<20>;
+
+owns_no_heap!(Kdop18);
 
 /// A volume of `N - 2` planes: lower bounds along its directions, then negated upper bounds, then
 /// two numbers that are no planes and make the array a whole number of vector registers.

@@ -8,6 +8,7 @@
 
 use crate::collide::bvh::traversal::NodeVolumes;
 use crate::collide::bvh::tree::{Below, Bvh};
+use crate::heap_bytes::owns_no_heap;
 use crate::simd::InstructionSet;
 
 /// The number of directions whose lines fill a register.
@@ -23,6 +24,8 @@ pub(in crate::collide) struct Quantised {
     pub(in crate::collide) last: [i16; WIDE],
 }
 
+owns_no_heap!(Quantised);
+
 /// The volumes of two siblings, side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(16))]
@@ -35,6 +38,8 @@ pub(in crate::collide) struct Siblings {
     /// the two reads them next.
     pub(in crate::collide) below: [Below; 2],
 }
+
+owns_no_heap!(Siblings);
 
 /// Both lines along the ninth direction.
 #[inline(always)]

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use crate::collide::bvh::quantised::{Quantised, Siblings};
 use crate::collide::bvh::tree::{Below, Bvh, Node};
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::simd::{Kernel, Lanes, up_to_avx2};
 
 /// The number of nodes of a stretch.
@@ -41,6 +42,8 @@ pub(in crate::collide) struct Refit {
     above: Vec<(u32, Below)>,
 }
 
+counts_heap!(Refit: leaves, inner, stretches, subtrees, corners, shared, above);
+
 /// A subtree.
 #[derive(Clone, Debug)]
 struct Subtree {
@@ -54,6 +57,8 @@ struct Subtree {
     /// The range of its vertices among those of all subtrees.
     corners: Range<u32>,
 }
+
+owns_no_heap!(Subtree);
 
 impl Refit {
     /// The refit of a tree over triangles with corners at these places.

@@ -9,6 +9,7 @@
 use glam::DVec3;
 
 use crate::collide::bvh::kdop::{Kdop18, below, outwards};
+use crate::heap_bytes::owns_no_heap;
 use crate::simd::greater;
 use crate::simd::{Kernel, Lanes, up_to_avx2};
 
@@ -24,6 +25,8 @@ pub(in crate::collide) struct Boxes {
     low: [[f32; LANES]; 3],
     high: [[f32; LANES]; 3],
 }
+
+owns_no_heap!(Boxes);
 
 /// Computes a box for each group of places: it is around all points within `radius` (m) of the
 /// displacements of the vertices there. `ends` are those of the displacement of a place.

@@ -9,6 +9,7 @@
 use glam::DVec3;
 
 use crate::collide::bvh::kdop::Kdop;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::parallel;
 use crate::simd::InstructionSet;
 
@@ -30,6 +31,8 @@ pub struct Bvh {
     below: Vec<Below>,
 }
 
+counts_heap!(Bvh: nodes, below);
+
 /// The nodes below a node: two siblings, or, for a leaf, itself as one of two.
 ///
 /// Siblings have a number: k is that of nodes 2 k - 1 and 2 k, and 0 that of the root, as the
@@ -37,6 +40,8 @@ pub struct Bvh {
 /// them are leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::collide) struct Below(u32);
+
+owns_no_heap!(Below);
 
 impl Below {
     /// The value before it is known.

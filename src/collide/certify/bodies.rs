@@ -23,6 +23,7 @@ use crate::collide::bodies::deforming::DeformedShape;
 use crate::collide::bodies::enclosed::OnSurface;
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 
 /// The shape of a body where it was placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +45,8 @@ pub enum Form {
         normal: DVec3,
     },
 }
+
+owns_no_heap!(Form);
 
 /// A body in a substep.
 #[derive(Clone, Debug)]
@@ -147,7 +150,17 @@ pub struct Scenery {
     vertices_of: Vec<Range<usize>>,
 }
 
+counts_heap!(Scenery:
+    surface, tree, placed, body_of, forms, triangles_of, vertices_of;
+    without cloth
+);
+
 impl Scenery {
+    /// How many vertices the cloth and all bodies have.
+    pub(crate) fn vertices(&self) -> usize {
+        self.cloth as usize + self.placed.len()
+    }
+
     /// The cloth whose surface and places at rest (m) these are, with bodies.
     #[must_use]
     pub fn new(of_cloth: &Surface, rest: &[DVec3], bodies: &[Collider]) -> Self {

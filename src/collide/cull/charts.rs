@@ -15,6 +15,7 @@ use glam::{DVec2, DVec3};
 
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::surface::{NO_FACE, Surface};
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::parallel;
 use crate::simd::InstructionSet;
 
@@ -81,6 +82,8 @@ pub(in crate::collide) struct Place {
     high: [u16; 2],
 }
 
+owns_no_heap!(Place);
+
 impl Place {
     /// The place of what lies in no chart.
     pub(in crate::collide) const NOWHERE: Self = Self {
@@ -120,6 +123,8 @@ impl Place {
 /// bits each with a bit between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Spot(u64);
+
+owns_no_heap!(Spot);
 
 impl Spot {
     /// The spot of what touches no cell.
@@ -173,6 +178,8 @@ pub(in crate::collide) struct Places {
     /// The chart of all nodes, if all lie in one.
     chart: Option<u32>,
 }
+
+counts_heap!(Places: spots, charts, chart);
 
 /// The places of nodes of two trees together.
 #[derive(Clone, Copy, Debug)]
@@ -277,6 +284,8 @@ struct InCells {
     triangles: Vec<u32>,
 }
 
+counts_heap!(InCells: starts, triangles);
+
 impl InCells {
     /// Sorts the members of a chart, ascending, by the cells of their places.
     fn new(chart: &Chart, members: &[u32], places: &[Place]) -> Self {
@@ -318,6 +327,8 @@ struct Chart {
     row: u32,
     first_tile: u32,
 }
+
+owns_no_heap!(Chart);
 
 impl Chart {
     fn cell(&self, p: DVec2) -> [u16; 2] {
@@ -367,6 +378,8 @@ pub(in crate::collide) struct Tile {
     pub(in crate::collide) next: [u32; 3],
 }
 
+counts_heap!(Tile: vertices, triangles, whole, next; without steepest);
+
 /// A triangle of a tile.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct TileTriangle {
@@ -379,6 +392,8 @@ pub(in crate::collide) struct TileTriangle {
     pub(in crate::collide) inverse: [f32; 4],
 }
 
+owns_no_heap!(TileTriangle);
+
 /// The work that the separation bounds of a tile take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TileWork {
@@ -389,6 +404,8 @@ pub(crate) struct TileWork {
     /// of the first two, or none.
     pub(crate) beside: Vec<u32>,
 }
+
+counts_heap!(TileWork: beside; without triangles);
 
 /// All charts of a surface.
 #[derive(Clone, Debug, Default)]
@@ -405,6 +422,8 @@ pub(in crate::collide) struct Charts {
     /// The triangles that touch each cell of each chart.
     in_cells: Vec<InCells>,
 }
+
+counts_heap!(Charts: charts, tiles, order, places, corners, boxes, in_cells);
 
 impl Charts {
     /// Lays out the triangles of a surface.
@@ -773,6 +792,8 @@ pub(in crate::collide) struct Box2 {
     low: DVec2,
     high: DVec2,
 }
+
+owns_no_heap!(Box2);
 
 impl Box2 {
     /// The rectangle around points.

@@ -14,6 +14,7 @@ use glam::{DVec2, DVec3};
 use crate::collide::cull::charts::{Box2, Charts, NONE};
 use crate::collide::narrow::closest::{on_segments, on_triangle};
 use crate::collide::surface::Surface;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::parallel;
 
 /// The most pairs for each triangle that are worth being listed.
@@ -30,6 +31,8 @@ pub(in crate::collide) struct RestAdjacentPair {
     pub(in crate::collide) square: f32,
 }
 
+owns_no_heap!(RestAdjacentPair);
+
 /// The pairs with one block around them.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct RestAdjacentGroup {
@@ -40,12 +43,16 @@ pub(in crate::collide) struct RestAdjacentGroup {
     first: u32,
 }
 
+owns_no_heap!(RestAdjacentGroup);
+
 /// The rest-adjacent pairs of a patch, to which the first feature of each belongs.
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct RestAdjacentPairs {
     groups: Vec<RestAdjacentGroup>,
     pairs: Vec<RestAdjacentPair>,
 }
+
+counts_heap!(RestAdjacentPairs: groups, pairs);
 
 impl RestAdjacentPairs {
     /// The groups of pairs.
@@ -73,12 +80,16 @@ pub(in crate::collide) struct RestAdjacent {
     edges: Lists,
 }
 
+counts_heap!(RestAdjacent: patches, faces, edges);
+
 /// Ascending numbers for each of many things.
 #[derive(Clone, Debug, Default)]
 struct Lists {
     starts: Vec<u32>,
     entries: Vec<u32>,
 }
+
+counts_heap!(Lists: starts, entries);
 
 impl Lists {
     /// The second numbers of pairs by the first, of which there are `count`.

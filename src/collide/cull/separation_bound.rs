@@ -42,6 +42,7 @@
 use glam::DVec3;
 
 use crate::collide::cull::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
+use crate::heap_bytes::owns_no_heap;
 use crate::simd::{InstructionSet, Kernel, Lanes, up_to_avx2};
 use crate::simd::{greater, lesser};
 
@@ -91,6 +92,8 @@ const UNUSED: usize = 7;
 pub(in crate::collide) struct Gradients {
     bounds: [f32; 16],
 }
+
+owns_no_heap!(Gradients);
 
 /// The number of vertices by which memory is asked for one before it is read.
 const AHEAD: usize = 12;

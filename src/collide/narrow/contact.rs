@@ -7,6 +7,8 @@
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
 
+use crate::heap_bytes::owns_no_heap;
+
 /// The kind of a feature pair. The order of the variants is part of the order of contacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PairKind {
@@ -61,6 +63,8 @@ pub struct Contact {
     /// Velocity of the body's point in m/s; zero for cloth against cloth.
     pub body_velocity: DVec3,
 }
+
+owns_no_heap!(Contact);
 
 /// The distance of two features, its direction and the distance to keep: all of a [`Contact`] but
 /// the features themselves.

@@ -15,6 +15,7 @@ use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves};
 use crate::collide::narrow::features;
 use crate::collide::query::snapshot::{Geometry, Snapshot};
 use crate::collide::query::test_run::Sink;
+use crate::heap_bytes::owns_no_heap;
 
 /// A pair whose volumes overlapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
@@ -29,6 +30,8 @@ pub(crate) struct Candidate {
     /// The second feature, of cloth or of the body.
     pub(crate) b: u32,
 }
+
+owns_no_heap!(Candidate);
 
 impl Candidate {
     /// A vertex and a face of cloth.

@@ -18,6 +18,7 @@ use crate::collide::bvh::refit::Refit;
 use crate::collide::bvh::seed_pairs::Boxes;
 use crate::collide::cull::charts::BLOCKS;
 use crate::collide::cull::separation_bound::{Gradients, SIDES, SeparationBound};
+use crate::heap_bytes::{HeapBytes, counts_heap};
 
 /// The room for the volumes of a step; see [`Snapshot::new`](crate::collide::Snapshot::new).
 #[derive(Debug, Default)]
@@ -54,6 +55,12 @@ pub struct Volumes {
     pub(in crate::collide) kept_apart: Vec<AtomicU8>,
 }
 
+counts_heap!(Volumes:
+    roots, merged, balls, boxes, displacements, vertices, patches, subtrees, body_displacements,
+    body_vertices, bodies, gradients, beside, separation_bounds, kept_apart;
+    without grid, resting
+);
+
 /// A patch's tree, of which the subtrees are made that tests have asked for.
 #[derive(Debug, Default)]
 pub(in crate::collide) struct Subtrees {
@@ -67,12 +74,16 @@ pub(in crate::collide) struct Subtrees {
     places: Vec<u32>,
 }
 
+counts_heap!(Subtrees: made, places; without open, whole);
+
 /// The volumes of a tree, and those of vertices as far as those of all were not known.
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct MadeVolumes {
     nodes: Vec<Siblings>,
     vertices: Vec<Quantised>,
 }
+
+counts_heap!(MadeVolumes: nodes, vertices);
 
 impl Subtrees {
     fn forget(&mut self) {
@@ -169,6 +180,13 @@ pub(in crate::collide) const MAY_MEET: u8 = 2;
 pub(in crate::collide) struct Kept<T> {
     values: OnceLock<Vec<T>>,
     room: Mutex<Vec<T>>,
+}
+
+impl<T: HeapBytes> HeapBytes for Kept<T> {
+    fn heap_bytes(&self) -> usize {
+        let Self { values, room } = self;
+        values.heap_bytes() + room.heap_bytes()
+    }
 }
 
 impl Volumes {

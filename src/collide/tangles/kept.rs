@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::heap_bytes::{counts_heap, owns_no_heap};
+
 /// A vertex of the kept set. One that is on both sides of a tangle, or in several tangles, is a
 /// member more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +17,8 @@ pub struct Member {
     /// Whether it is of the part that is through the other side.
     pub through: bool,
 }
+
+owns_no_heap!(Member);
 
 impl Member {
     /// The vertex, and a number for all else: four times the tangle, with 2 for the second side and
@@ -56,6 +60,8 @@ pub struct Kept {
     /// The members, ascending.
     members: Vec<Member>,
 }
+
+counts_heap!(Kept: members);
 
 impl Kept {
     /// The set without members.

@@ -10,6 +10,7 @@ use weft_runtime::comm::virtual_time::{VirtualOptions, launch};
 use weft_runtime::trace::{Timeline, What};
 
 use super::{TraceSteps, Tracer};
+use crate::memory::Limit;
 use crate::output::{Hashed, StateHash, state_hash};
 use crate::run::{Begun, Driver, RunOptions, Show, Stop};
 use crate::scene::Scene;
@@ -35,6 +36,7 @@ fn options(trace: Option<TraceSteps>) -> RunOptions {
         threads: 1,
         progress_thread: false,
         driver: Driver::Solo,
+        memory: Limit::Left,
         steps: Some(STEPS),
         out: "nowhere".into(),
         resume: None,

@@ -30,6 +30,7 @@ use weft_partition::Graph;
 use super::elimination::Elimination;
 use super::padded::{self, Column, Eight, Padded, Short, ZERO, narrowed, padded, widened};
 use super::six::{self, Block, Six};
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::simd::{Kernel, Lanes, widest};
 
 /// The factor: its pattern, which a mesh has once, and the numbers that solves read.
@@ -46,6 +47,8 @@ pub(super) struct Cholesky {
     /// Right-hand side and solution in the order of elimination.
     solution: Vec<Eight>,
 }
+
+counts_heap!(Cholesky: elimination, targets, inverses, blocks, back, solution);
 
 /// The modes that a factor leaves out, by their entries on the diagonal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +78,8 @@ pub(super) struct Workspace {
     below: Vec<Padded>,
 }
 
+counts_heap!(Workspace: diagonal, pivots, below);
+
 /// The blocks of the lower half of a symmetric block matrix, row by row: columns below the row's
 /// own number, ascending, then the diagonal. Without rows nothing starts anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +89,8 @@ pub(super) struct LowerRows {
     pub(super) columns: Vec<u32>,
 }
 
+counts_heap!(LowerRows: starts, columns);
+
 /// The place in the factor that a block of the matrix starts from.
 #[derive(Clone, Copy, Debug)]
 enum Target {
@@ -92,6 +99,8 @@ enum Target {
     /// Rows and columns change places: the row is eliminated before the column.
     Transposed(usize),
 }
+
+owns_no_heap!(Target);
 
 impl LowerRows {
     pub(super) fn new(graph: &Graph) -> Self {

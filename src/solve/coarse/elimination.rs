@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 
 use weft_partition::Graph;
 
+use crate::heap_bytes::counts_heap;
+
 /// An elimination order and the pattern of the factor under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Elimination {
@@ -22,6 +24,8 @@ pub(super) struct Elimination {
     /// Rows of the blocks below the diagonal, as steps, ascending in each column.
     pub(super) rows: Vec<u32>,
 }
+
+counts_heap!(Elimination: order, step_of, starts, rows);
 
 impl Elimination {
     /// Rows of a column.

@@ -24,6 +24,7 @@ use super::cholesky::LowerRows;
 use super::groups::Groups;
 use super::modes::{Left, Modes, Projected};
 use super::six::{self, Block, Column};
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::simd::{Kernel, Lanes, four_at, widest};
 use crate::solve::block_matrix::Entries;
 use crate::solve::{BlockMatrix, Pattern};
@@ -45,6 +46,8 @@ pub(super) struct Galerkin {
     sums: Vec<u32>,
 }
 
+counts_heap!(Galerkin: near, far, targets, starts, block_starts, sums);
+
 /// A block or a scalar of the matrix.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -53,6 +56,8 @@ struct Entry {
     column: u32,
 }
 
+owns_no_heap!(Entry);
+
 /// A block that a row adds to, and where the entries for it end.
 #[derive(Clone, Copy, Debug)]
 struct Target {
@@ -60,6 +65,8 @@ struct Target {
     near_end: u32,
     far_end: u32,
 }
+
+owns_no_heap!(Target);
 
 /// A block of D, or one of A_c whose two aggregates are of two subdomains; counted from the first
 /// that is owned.

@@ -31,6 +31,7 @@ use super::cholesky::{Cholesky, Dropped, LowerRows, Workspace};
 use super::modes::Modes;
 use super::six::{Block, Six};
 use super::subdomains::Subdomains;
+use crate::heap_bytes::counts_heap;
 use crate::solve::Pattern;
 use crate::team::{Shares, parts};
 
@@ -60,6 +61,12 @@ pub(super) struct Groups {
     /// That, and the correction of the aggregate.
     motion: Vec<Six>,
 }
+
+counts_heap!(Groups:
+    of_vertex, starts, subdomains, lower, factors, workspaces, sums, change, energies, correction,
+    motion;
+    without first
+);
 
 impl Groups {
     /// The groups of the matrix with this pattern.

@@ -45,6 +45,7 @@ use self::modes::Modes;
 use self::six::{Block, Six};
 use super::reduction::Carried;
 use super::{BlockMatrix, Filter, Halo, Pattern};
+use crate::heap_bytes::counts_heap;
 use crate::team::Shares;
 
 /// How many numbers of one travel: of one on the diagonal the lower half.
@@ -82,6 +83,12 @@ pub(super) struct CoarseSpace {
     /// A_c⁺ Pᵀ r, of which the same holds.
     correction: Vec<Six>,
 }
+
+counts_heap!(CoarseSpace:
+    vector_counts, matrix_counts, starts, modes, groups, of_groups, galerkin, cholesky, workspace,
+    matrix, packed, restricted, coarse, change, correction;
+    without rank, owned, owned_blocks
+);
 
 impl CoarseSpace {
     /// The coarse system of the matrix with this pattern.

@@ -21,6 +21,7 @@ use glam::DVec3;
 use weft_partition::{Aggregates, HaloPlan, Ownership};
 use weft_runtime::comm::{Comm, CommError};
 
+use crate::heap_bytes::counts_heap;
 use crate::solve::{Filter, Halo};
 use crate::team::Shares;
 
@@ -44,6 +45,8 @@ pub(super) struct Modes {
     left: Vec<u32>,
     projected: Vec<Projected>,
 }
+
+counts_heap!(Modes: in_patch, aggregate, sizes, centroids, radii, offsets, free, left, projected);
 
 /// Places of vertices that are free, and of those that have no direction left.
 const ALL: u32 = u32::MAX;

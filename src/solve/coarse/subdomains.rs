@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use weft_partition::{Aggregates, Ownership};
 
+use crate::heap_bytes::counts_heap;
 use crate::team::Shares;
 
 /// The subdomains of the patches that a rank owns. Groups, aggregates and subdomains are counted
@@ -21,6 +22,8 @@ pub(super) struct Subdomains {
     /// The subdomains of each owned patch.
     in_patch: Vec<Range<usize>>,
 }
+
+counts_heap!(Subdomains: groups, in_patch);
 
 impl Subdomains {
     /// Cuts patches; `starts` are where the groups of each owned aggregate start, and the last ones

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Head, MOST_IN_PATCH, Outer, Patch, SymmetricCopy};
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::simd::{Kernel, Lanes, widest};
 use crate::solve::block_matrix::{BlockMatrix, BlockSlot, PADDING, Pattern};
 use crate::solve::pages::Paged;
@@ -30,6 +31,8 @@ pub(super) struct Sources {
     outer_scalars: Vec<u32>,
 }
 
+counts_heap!(Sources: blocks, scalars, outer_blocks, outer_scalars; without pattern);
+
 /// The sum that rounding takes away from the entries of a row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lost {
@@ -38,6 +41,8 @@ pub(super) struct Lost {
     /// A multiple of the identity.
     scalar: f64,
 }
+
+owns_no_heap!(Lost);
 
 /// The places of a row's entries that are in its patch behind the diagonal, and of those that lead
 /// out of the patch.

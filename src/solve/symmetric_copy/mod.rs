@@ -41,6 +41,7 @@ use self::fill::{Lost, Sources};
 use self::product::{Across, Cell, Inner};
 use super::block_matrix::{Entries, PADDING};
 use super::pages::Paged;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::simd::widest;
 use crate::team::{Shares, parts};
 
@@ -79,6 +80,11 @@ pub(super) struct SymmetricCopy {
     at_hand: Vec<AtHand>,
 }
 
+counts_heap!(SymmetricCopy:
+    sources, patches, heads, diagonals, blocks, block_columns, scalars, scalar_columns, outer,
+    at_hand
+);
+
 /// The room of a thread for the patch at hand, as large as the largest patch needs.
 #[derive(Clone, Debug, Default)]
 struct AtHand {
@@ -87,6 +93,8 @@ struct AtHand {
     /// The scalars in double precision.
     scalars: Vec<f64>,
 }
+
+counts_heap!(AtHand: cells, lost, scalars);
 
 /// A row of a patch, by its place there, with the numbers of its blocks and scalars behind the
 /// diagonal.
@@ -112,6 +120,8 @@ struct Patch {
     outer_far: Range<usize>,
 }
 
+owns_no_heap!(Patch);
+
 impl Patch {
     /// Whether one of its rows reads the halo.
     fn reads_halo(&self) -> bool {
@@ -136,6 +146,10 @@ struct Outer {
     scalar_columns: Vec<u32>,
     scalars: Paged<f32>,
 }
+
+counts_heap!(Outer:
+    rows, block_starts, block_columns, blocks, scalar_starts, scalar_columns, scalars
+);
 
 impl SymmetricCopy {
     fn make_room_for_threads(&mut self, threads: usize) {

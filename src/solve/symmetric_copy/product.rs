@@ -5,6 +5,7 @@ use std::ops::Range;
 use glam::DVec3;
 
 use super::Head;
+use crate::heap_bytes::owns_no_heap;
 use crate::simd::{Kernel, Lanes};
 use crate::solve::block_matrix::{AHEAD, Entries};
 
@@ -17,6 +18,8 @@ pub(super) struct Cell {
     /// The sum of its row so far.
     y: [f64; 4],
 }
+
+owns_no_heap!(Cell);
 
 /// The product of the rows of a patch with the vector in it.
 pub(super) struct Inner<'a> {

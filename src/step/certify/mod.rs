@@ -33,6 +33,7 @@ use super::world::World;
 use crate::collide::ClothSurface;
 use crate::collide::certify::{Meeting, Mover, Scenery, Truncate, exceeders, respond};
 use crate::collide::tangles::{Kept, Member};
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::scene;
 use crate::team::Team;
 
@@ -67,6 +68,8 @@ pub(crate) struct Certification {
     cuts: Vec<Cut>,
 }
 
+counts_heap!(Certification: start, goal, suspended, held, kept, cuts; without scenery, edge);
+
 /// A velocity that certification has changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cut {
@@ -74,6 +77,8 @@ pub(crate) struct Cut {
     /// The change in m/s.
     pub(crate) change: DVec3,
 }
+
+owns_no_heap!(Cut);
 
 /// The numbers of certification in a step. They are sums, if the step was cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -265,6 +270,8 @@ impl Certification {
             (&mut self.goal, &*goals.moved, &ends[1]),
         ] {
             all.clear();
+            // They keep their lengths from substep to substep: room for more would stay empty.
+            all.reserve_exact(of_cloth.len() + of_bodies.len());
             all.extend_from_slice(of_cloth);
             all.extend_from_slice(of_bodies);
         }

@@ -18,6 +18,7 @@ use weft_runtime::{Policy, wire};
 
 use super::geometry::tiles;
 use crate::collide::Geometry;
+use crate::heap_bytes::counts_heap;
 
 /// The number of substeps for which an assignment is kept. Cloth moves little in them, and making
 /// an assignment costs as much as some ten thousand tests of volumes.
@@ -43,6 +44,8 @@ pub(crate) struct Balancer {
     /// The number of substeps since the last assignment.
     age: u32,
 }
+
+counts_heap!(Balancer: cost_report, forecast, assignment; without age);
 
 impl Balancer {
     /// The news of this rank before collisions are detected the next time, if any.

@@ -11,6 +11,7 @@ use std::ops::Range;
 use super::layer_contact::LayerContact;
 use crate::collide::contact::{PairId, PairKind};
 use crate::collide::{Contact, Surface};
+use crate::heap_bytes::{HeapBytes, counts_heap};
 use crate::team::Team;
 
 /// The kinds of contacts of cloth with cloth, as they are listed.
@@ -24,6 +25,8 @@ pub(crate) struct Batch {
     /// The others.
     bodies: Vec<Contact>,
 }
+
+counts_heap!(Batch: layers, bodies);
 
 impl Batch {
     pub(crate) fn new(contacts: &[Contact]) -> Self {
@@ -107,6 +110,8 @@ pub(crate) struct Contacts {
     forgets_order: bool,
 }
 
+counts_heap!(Contacts: found, stretches; without forgets_order);
+
 /// The location of a contact: its batch, and its number within the batch.
 type Location = [u32; 2];
 
@@ -162,6 +167,12 @@ struct Located<N> {
     place: Location,
 }
 
+impl<N: Copy> HeapBytes for Located<N> {
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
 /// Names of contacts, and where these are.
 #[derive(Debug, Default)]
 struct Names<N> {
@@ -170,6 +181,17 @@ struct Names<N> {
     found: Vec<Located<N>>,
     /// The names that were found since, in order.
     ordered: Vec<Located<N>>,
+}
+
+impl<N: Copy> HeapBytes for Names<N> {
+    fn heap_bytes(&self) -> usize {
+        let Self {
+            sorted,
+            found,
+            ordered,
+        } = self;
+        sorted.heap_bytes() + found.heap_bytes() + ordered.heap_bytes()
+    }
 }
 
 /// The contacts that a thread sorts.
@@ -184,6 +206,8 @@ struct Stretch {
     bodies: Vec<Located<PairId>>,
     buckets: Vec<u32>,
 }
+
+counts_heap!(Stretch: layers, vertex_body, bodies, buckets);
 
 impl Stretch {
     fn clear(&mut self) {

@@ -8,6 +8,7 @@ use super::balancer::Balancer;
 use super::contacts::{Batch, Contacts};
 use super::detect::{Search, detect};
 use crate::collide::{Candidate, Contact, Findings, Geometry, Snapshot, Volumes};
+use crate::heap_bytes::{HeapBytes as _, counts_heap};
 use crate::step::certify::LetThrough;
 use crate::step::context::Context;
 use crate::step::error::StepError;
@@ -35,7 +36,17 @@ pub(crate) struct Detection {
     pub(crate) candidates: Vec<Vec<Candidate>>,
 }
 
+counts_heap!(Detection:
+    foreseen, volumes, balancer, contacts, kept, candidates;
+    without options, keeps_candidates
+);
+
 impl Detection {
+    /// The bytes on the heap of volumes, and of the pairs that certification looks at.
+    pub(crate) fn bytes_of_parts(&self) -> [usize; 2] {
+        [self.volumes.heap_bytes(), self.candidates.heap_bytes()]
+    }
+
     /// The detection of contacts among this number of vertices. It keeps the pairs that it looks at
     /// if steps are certified.
     pub(crate) fn new(vertices: usize, options: &ScopeOptions, keeps_candidates: bool) -> Self {

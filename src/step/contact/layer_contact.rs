@@ -8,6 +8,7 @@ use glam::DVec3;
 
 use crate::collide::contact::{PairId, PairKind};
 use crate::collide::{Contact, Surface};
+use crate::heap_bytes::owns_no_heap;
 
 /// A contact of two features of cloth, of a kind that its list says.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,6 +22,8 @@ pub(crate) struct LayerContact {
     gap: f64,
     target: f64,
 }
+
+owns_no_heap!(LayerContact);
 
 const _: () = assert!(size_of::<LayerContact>() == 72);
 

@@ -23,6 +23,7 @@
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
 
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::step::certify::Cut;
 use crate::step::context::Context;
 use crate::step::integrate::time_integrator::Jolt;
@@ -128,6 +129,8 @@ struct Impulse {
     impulse: DVec3,
 }
 
+owns_no_heap!(Impulse);
+
 /// The impulses on a rank's vertices in a substep, noted as its stages find them.
 #[derive(Debug, Default)]
 pub(crate) struct Impulses {
@@ -138,6 +141,8 @@ pub(crate) struct Impulses {
     /// The impulses in N s that contacts exert in corrections.
     contacts: Vec<DVec3>,
 }
+
+counts_heap!(Impulses: pins, bodies, corrected, contacts);
 
 /// The velocities of owned vertices in m/s.
 #[derive(Clone, Copy, Debug)]

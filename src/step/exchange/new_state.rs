@@ -14,6 +14,7 @@ use weft_balance::cost_model::Work;
 use weft_runtime::comm::{Collectives, Comm};
 
 use crate::collide::Extent;
+use crate::heap_bytes::counts_heap;
 use crate::solve::fault::{self, Own};
 use crate::step::certify::{Certification, Cut, Goals};
 use crate::step::contact::detection::Detection;
@@ -56,6 +57,8 @@ pub(crate) struct Exchange {
     /// The message of each rank in the last step.
     pub(crate) heard: Vec<Vec<u8>>,
 }
+
+counts_heap!(Exchange: moves, ends, moved, means, said, heard; without ahead);
 
 /// The values of a substep that the exchange takes and gives.
 #[derive(Debug)]

@@ -36,6 +36,7 @@ use glam::{DMat3, DVec3};
 use weft_partition::HaloPlan;
 use weft_runtime::comm::{Comm, CommError, Tag};
 
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::scene::Integrator;
 use crate::solve::Halo;
 use crate::step::state::StateView;
@@ -52,6 +53,8 @@ pub(crate) struct Past {
     pub(crate) v: Vec<DVec3>,
 }
 
+counts_heap!(Past: x, v; without length);
+
 /// A change of an owned vertex's velocity at an impact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Jolt {
@@ -60,6 +63,8 @@ pub(crate) struct Jolt {
     /// The change in m/s.
     pub(crate) change: DVec3,
 }
+
+owns_no_heap!(Jolt);
 
 /// An owned vertex of which some directions are prescribed.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +102,11 @@ pub(crate) struct TimeIntegrator {
     /// The part of w that only moves vertices, of owned ones; empty if there is none.
     pub(crate) lift: Vec<DVec3>,
 }
+
+counts_heap!(TimeIntegrator:
+    halo, past, ahead_x, ahead_v, x, v, toward, free, ends, lift;
+    without integrator, tau
+);
 
 impl TimeIntegrator {
     /// The integrator of a rank. `iterates` says that systems are linearised elsewhere than where

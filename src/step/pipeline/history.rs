@@ -13,6 +13,7 @@ use glam::DVec3;
 use crate::collide::certify::Kind;
 use crate::collide::contact::PairKind;
 use crate::collide::{Surface, on_segments, on_triangle};
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::scene::Sides;
 use crate::step::contact::contacts::{Contacts, Kept};
 use crate::step::context::Context;
@@ -45,6 +46,8 @@ struct Pair {
     /// The distance in m at which the features were, or a little less.
     distance: f32,
 }
+
+owns_no_heap!(Pair);
 
 const _: () = assert!(size_of::<Pair>() <= 32);
 
@@ -151,6 +154,8 @@ pub(crate) struct History {
     /// How far vertices may be from where they were, in the last substep that asked, in m.
     reaches: Vec<f64>,
 }
+
+counts_heap!(History: pairs, reaches; without owned);
 
 /// The kinds of pairs, in the order in which they are kept.
 const KINDS: [Kind; 2] = [Kind::VertexFace, Kind::EdgeEdge];

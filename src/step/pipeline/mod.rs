@@ -52,6 +52,7 @@ use super::simulation::Simulation;
 use super::state::State;
 use super::substep::Substep;
 use super::world::World;
+use crate::heap_bytes::counts_heap;
 use crate::scene::Pipeline;
 use crate::team::Team;
 
@@ -71,6 +72,8 @@ pub(crate) struct Many {
     /// The pushes by these pairs.
     pub(crate) repulsions: Repulsions,
 }
+
+counts_heap!(Many: start, past, contact_impulses, bodies, history, repulsions);
 
 /// The substep of a part that is being taken.
 #[derive(Debug)]

@@ -22,6 +22,7 @@ use weft_runtime::comm::{Comm, CommError};
 
 use super::history::Near;
 use crate::collide::Contact;
+use crate::heap_bytes::counts_heap;
 use crate::step::context::Context;
 use crate::step::response::body_response::{BodyResponse, least_rate};
 use crate::step::response::constraint_exchange::{ConstraintExchange, ExchangePlan};
@@ -44,6 +45,8 @@ pub(crate) struct Repulsions {
     /// The messages by which velocities were taken from their owners.
     messages: u64,
 }
+
+counts_heap!(Repulsions: impulses, sweeps, exchange, lacks; without messages);
 
 impl Repulsions {
     /// The pushes of a rank, by all threads of its team.

@@ -20,6 +20,7 @@ use super::constraint::opening_rate;
 pub(crate) use super::vertex_contact::BodyConstraint;
 use super::vertex_contact::{Closing, Found, Revised, Touching, Wrong, rub};
 use crate::collide::contact::Contact;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::solve::BlockMatrix;
 use crate::step::integrate::time_integrator::Jolt;
 use crate::step::system::linear_system::LinearSystem;
@@ -50,6 +51,8 @@ pub struct VertexState {
     pub friction: DVec3,
 }
 
+owns_no_heap!(VertexState);
+
 /// Contact of the owned vertices with bodies, over the steps.
 #[derive(Debug, Default)]
 pub(crate) struct BodyResponse {
@@ -71,6 +74,10 @@ pub(crate) struct BodyResponse {
     pushes: Vec<Jolt>,
 }
 
+counts_heap!(BodyResponse:
+    states, constraints, revised, released, exchanged, wrong, rows, jolts, pushes
+);
+
 /// A row of a system.
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -80,6 +87,8 @@ struct Row {
     /// Its block on the diagonal in kg.
     block: DMat3,
 }
+
+owns_no_heap!(Row);
 
 /// The facts that a step's response needs beside the contacts.
 #[derive(Clone, Copy, Debug)]

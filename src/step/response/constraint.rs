@@ -24,6 +24,7 @@
 use glam::{DMat3, DVec3};
 
 use crate::collide::contact::Contact;
+use crate::heap_bytes::owns_no_heap;
 
 /// Time in s in which a contact that is too close opens: fast enough to be seen nowhere, too slow
 /// for piled layers to be blown apart.
@@ -54,6 +55,8 @@ pub(crate) struct Constraint {
     /// Coulomb's coefficient for motion across the normal.
     pub(crate) friction: f64,
 }
+
+owns_no_heap!(Constraint);
 
 impl Constraint {
     /// The constraint of a contact for a step of `dt` (s).
@@ -326,6 +329,8 @@ pub(crate) struct VertexMotion {
     pub(crate) load: f64,
 }
 
+owns_no_heap!(VertexMotion);
+
 /// The vertices that take part in constraints, by their slots, as constraints see them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Movers<'a> {
@@ -350,6 +355,8 @@ pub(crate) struct Push {
     dragged: DVec3,
     drag_since: u32,
 }
+
+owns_no_heap!(Push);
 
 impl Push {
     /// The impulse across a constraint with this normal, in kg m/s.

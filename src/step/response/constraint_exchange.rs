@@ -15,6 +15,8 @@ use weft_runtime::comm::{Comm, CommError, Rank, Tag};
 
 use super::impulses::Impulses;
 
+use crate::heap_bytes::counts_heap;
+
 pub(crate) const TAG: Tag = Tag(0x20);
 
 /// A vertex as it enters a pass.
@@ -42,6 +44,8 @@ struct Neighbour {
     send: Vec<u32>,
     receive: Vec<u32>,
 }
+
+counts_heap!(Neighbour: send, receive; without rank);
 
 /// The findings so far, by slots: each once.
 #[derive(Clone, Debug, Default)]
@@ -121,6 +125,8 @@ impl ExchangePlan {
 pub(crate) struct ConstraintExchange {
     neighbours: Vec<Neighbour>,
 }
+
+counts_heap!(ConstraintExchange: neighbours);
 
 impl ConstraintExchange {
     /// The exchange that has been planned, with what the constraints need that `impulses` holds.

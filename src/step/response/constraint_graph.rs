@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use super::constraint::Constraint;
 
+use crate::heap_bytes::counts_heap;
+
 /// Constraints, and which vertices they touch.
 #[derive(Debug, Default)]
 pub(crate) struct ConstraintGraph {
@@ -19,6 +21,8 @@ pub(crate) struct ConstraintGraph {
     /// The places of each constraint among those of each of its vertices.
     pub(crate) places: Vec<[u32; 4]>,
 }
+
+counts_heap!(ConstraintGraph: constraints, slots, incident, starts, places);
 
 impl ConstraintGraph {
     /// The slots of a constraint's vertices.

@@ -22,6 +22,7 @@ use super::impulses::Impulses;
 use super::resting::Resting;
 use super::strain_limit::Stretched;
 use crate::collide::{Contact, Surface};
+use crate::heap_bytes::counts_heap;
 use crate::scene::Response;
 use crate::solve::Halo;
 use crate::step::contact::contacts::{Contacts, Kept};
@@ -58,6 +59,8 @@ pub(crate) struct Corrections {
     /// The impulses that contacts exerted on owned vertices in all passes, in kg m/s.
     exerted: Vec<DVec3>,
 }
+
+counts_heap!(Corrections: halo, impulses, resting, sweeps, rated, stretched, exerted);
 
 /// The data that corrections read.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@
 use glam::DVec3;
 
 use super::constraint::Constraint;
+use crate::heap_bytes::{HeapBytes, owns_no_heap};
 use crate::solve::fault::Fault;
 use crate::step::domain::Domain;
 use crate::step::neighbourhood::Neighbourhood;
@@ -22,6 +23,12 @@ const WATCHED: f64 = 0.5;
 #[derive(Debug)]
 pub(crate) struct Edges(Vec<Edge>);
 
+impl HeapBytes for Edges {
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
+}
+
 /// An edge by its ends.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
@@ -30,6 +37,8 @@ struct Edge {
     /// The local indices of its ends.
     local: [u32; 2],
 }
+
+owns_no_heap!(Edge);
 
 impl Edges {
     /// Finds the edges of a rank.

@@ -15,6 +15,8 @@ use super::constraint::{Constraint, Movers, Outcome, Push, VertexMotion};
 use super::constraint_graph::ConstraintGraph;
 use super::wake_up::{BookkeepingShare, Sum};
 
+use crate::heap_bytes::counts_heap;
+
 /// A thread's share of the vertices, with their constraints.
 #[derive(Debug, Default)]
 pub(crate) struct GraphPart {
@@ -35,6 +37,8 @@ pub(crate) struct GraphPart {
     /// How far the velocity of one of the vertices has gone, at most, in m/s.
     farthest: f64,
 }
+
+counts_heap!(GraphPart: own, active, pushes, touched; without vertices, looked_at, asked, farthest);
 
 impl GraphPart {
     /// Begins with some of the vertices. Nothing has pushed, and all constraints are to be looked

@@ -18,6 +18,7 @@ use super::constraint_graph::ConstraintGraph;
 use super::gauss_seidel::Swept;
 use super::graph_part::{GraphPart, share_anew};
 use super::wake_up::{Bookkeeping, GraphShares, refill};
+use crate::heap_bytes::counts_heap;
 use crate::team::{Team, parts};
 
 /// No vertex of a constraint.
@@ -36,6 +37,8 @@ struct Participants {
     mobilities: Vec<DMat3>,
     kept: Bookkeeping,
 }
+
+counts_heap!(Participants: motions, mobilities, kept);
 
 /// Constraints that touch a rank's vertices, with what their impulses have summed to.
 #[derive(Debug, Default)]
@@ -67,6 +70,11 @@ pub(crate) struct Impulses {
     woken: Vec<Vec<u32>>,
     round: Round,
 }
+
+counts_heap!(Impulses:
+    graph, layers, vertices, participants, slot_of, parts, shares, listed, woken;
+    without owned, farthest, placed, team, round
+);
 
 impl Impulses {
     /// Impulses that a team works on.

@@ -7,6 +7,7 @@ use super::body_response::{BodyResponse, SolvedTurn, StepContext};
 use super::corrections::{Correcting, Corrections, LimitedEdges, Pushed};
 use super::edges::Edges;
 use super::strain_limit::most_overstretched;
+use crate::heap_bytes::counts_heap;
 use crate::scene::Integrator;
 use crate::solve::fault;
 use crate::step::contact::contacts::Contacts;
@@ -34,6 +35,8 @@ pub(crate) struct Response {
     /// The edges whose change of length matters, if it does.
     edges: Option<Edges>,
 }
+
+counts_heap!(Response: bodies, corrections, edges; without near_bodies);
 
 impl Response {
     /// The response of a rank; `watched` says that changes of length matter.

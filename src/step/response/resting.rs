@@ -9,6 +9,7 @@
 //! constraints. Once a vertex has gone nearly so far, more of them do. That leaves out no
 //! constraint that would do anything: results have the same bits as with constraints for all.
 
+use crate::heap_bytes::counts_heap;
 use crate::step::contact::contacts::{Contacts, Kept};
 use crate::team::Team;
 
@@ -29,6 +30,8 @@ pub(crate) struct Resting {
     /// The contacts with less to spare have constraints, in m/s.
     reach: f64,
 }
+
+counts_heap!(Resting: spares; without reach);
 
 impl Resting {
     /// Begins with contacts, of which `spare` tells what they have to spare in m/s. `rate` is that

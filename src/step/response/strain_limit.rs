@@ -16,6 +16,7 @@
 use glam::DVec3;
 
 use super::constraint::Constraint;
+use crate::heap_bytes::counts_heap;
 use crate::physics::ClothModel;
 use crate::solve::fault::Fault;
 use crate::step::state::StateView;
@@ -42,12 +43,16 @@ pub(crate) struct Stretched {
     stale: Vec<bool>,
 }
 
+counts_heap!(Stretched: found, seen, stale);
+
 /// Constraints, and the corners of the triangles that they are of.
 #[derive(Debug, Default)]
 struct Found {
     constraints: Vec<Constraint>,
     corners: Vec<[u32; 3]>,
 }
+
+counts_heap!(Found: constraints, corners);
 
 impl Stretched {
     /// Finds the constraints of triangles for a local state and a substep of `dt` (s). `again` says

@@ -31,6 +31,7 @@ use super::body_response::VertexState;
 use super::constraint::opening_rate;
 use crate::collide::Contact;
 use crate::collide::contact::PairId;
+use crate::heap_bytes::owns_no_heap;
 use crate::step::world::Friction;
 
 /// Normals closer than this (cosine) are one surface: neighbouring facets of a smooth body.
@@ -110,6 +111,8 @@ pub(crate) struct BodyConstraint {
     /// How often normals were exchanged, and how often the vertex began to slide.
     changes: [u8; 2],
 }
+
+owns_no_heap!(BodyConstraint);
 
 /// The contacts from which a vertex is to be constrained.
 #[derive(Clone, Copy, Debug)]

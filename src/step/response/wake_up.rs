@@ -13,6 +13,7 @@ use glam::DVec3;
 
 use super::constraint::ROUNDING;
 use super::constraint_graph::ConstraintGraph;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::team::parts;
 
 /// The threshold of a vertex without constraints at rest: no constraint is due.
@@ -25,6 +26,8 @@ pub(crate) struct WakeUpThreshold {
     pub(crate) path: f64,
     pub(crate) threshold: f64,
 }
+
+owns_no_heap!(WakeUpThreshold);
 
 impl WakeUpThreshold {
     /// The threshold of a vertex that is in no constraint at rest.
@@ -76,6 +79,8 @@ pub(crate) struct Sum {
     pub(crate) load: f64,
 }
 
+owns_no_heap!(Sum);
+
 /// Marks of a vertex, beside numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marks {
@@ -85,6 +90,8 @@ pub(crate) struct Marks {
     /// Its velocity or load is no longer what other ranks have heard.
     pub(crate) changed: bool,
 }
+
+owns_no_heap!(Marks);
 
 impl Marks {
     /// The marks of a vertex that nothing has happened to.
@@ -106,6 +113,8 @@ pub(crate) struct Bookkeeping {
     pub(crate) sums: Vec<Sum>,
     pub(crate) marks: Vec<Marks>,
 }
+
+counts_heap!(Bookkeeping: thresholds, dues, sums, marks);
 
 /// The notes of the vertices of a part.
 #[derive(Debug)]

@@ -26,6 +26,7 @@ use super::incidence::{Incidence, IncidentRun};
 use super::load::{Collapsed, Load};
 use super::local_vertices::local_in;
 use super::scratch::Scratch;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::physics::ClothModel;
 use crate::physics::membrane_lanes::Law;
 use crate::solve::BlockMatrix;
@@ -52,6 +53,8 @@ pub(crate) struct Assembly {
     scratch: Vec<Scratch>,
 }
 
+counts_heap!(Assembly: triangles, triangle_shares, shares, runs, parts, scratch);
+
 /// A triangle as loops over those of a rank have it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalTriangle {
@@ -60,6 +63,8 @@ pub(crate) struct LocalTriangle {
     /// The local indices of its corners.
     pub(crate) corners: [u32; 3],
 }
+
+owns_no_heap!(LocalTriangle);
 
 impl LocalTriangle {
     /// The values of its corners, of those with halo.

@@ -7,6 +7,7 @@
 
 use super::incidence::IncidentRun;
 use super::local_vertices::LocalVertices;
+use crate::heap_bytes::counts_heap;
 use crate::physics::ClothModel;
 use crate::solve::Pattern;
 
@@ -20,6 +21,8 @@ pub(crate) struct Bending {
     /// The columns of the scalars, as places among [`LocalVertices`].
     pub(crate) far_others: Vec<u32>,
 }
+
+counts_heap!(Bending: near, far, far_others);
 
 impl Bending {
     /// Adds up the contributions of the elements of a run to its entries.

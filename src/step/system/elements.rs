@@ -16,6 +16,7 @@ use super::load::{Collapsed, Load};
 use super::local_vertices::{LocalVertices, local_in};
 use super::scratch::Scratch;
 use super::triangles::Triangles;
+use crate::heap_bytes::{HeapBytes, counts_heap};
 use crate::physics::ClothModel;
 use crate::physics::air::Panel;
 use crate::physics::element::{Corners, Element, Times};
@@ -38,6 +39,11 @@ pub(crate) struct RunElements {
     panels: Vec<Placed<3>>,
 }
 
+counts_heap!(RunElements:
+    local_vertices, triangles, bending, folds, shells, springs, panels;
+    without rows
+);
+
 /// An element that couples its corners by blocks, with the places of these in the matrix.
 #[derive(Debug)]
 struct Placed<const N: usize> {
@@ -47,6 +53,12 @@ struct Placed<const N: usize> {
     corners: [u32; N],
     /// The place of block `i, j`; `None` for rows of other runs.
     slots: [Option<[BlockSlot; N]>; N],
+}
+
+impl<const N: usize> HeapBytes for Placed<N> {
+    fn heap_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// The data that the elements of all runs read.

@@ -5,6 +5,7 @@ use glam::DVec3;
 
 use super::assembly::{Assembly, SystemMut};
 use super::load::{Collapsed, Load};
+use crate::heap_bytes::counts_heap;
 use crate::physics::element::Times;
 use crate::scene::Integrator;
 use crate::solve::{BlockMatrix, Filter, Pattern, PatternError, System};
@@ -29,6 +30,8 @@ pub(crate) struct LinearSystem {
     /// The elements that the rows are made of.
     pub(crate) assembly: Assembly,
 }
+
+counts_heap!(LinearSystem: matrix, rhs, filter, assembly);
 
 /// How far positions follow velocities in a system, in s.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ use glam::DVec3;
 use weft_partition::HaloPlan;
 
 use super::scratch::Scratch;
+use crate::heap_bytes::counts_heap;
 use crate::physics::ClothModel;
 use crate::solve::Pattern;
 use crate::step::state::StateView;
@@ -26,6 +27,8 @@ pub(crate) struct LocalVertices {
     /// The local index of the first row.
     first: usize,
 }
+
+counts_heap!(LocalVertices: others, others_here; without rows, first);
 
 /// A triangle of no cloth.
 pub(crate) const CORNERS: [DVec3; 3] = [DVec3::ZERO, DVec3::X, DVec3::Y];

@@ -1,5 +1,6 @@
 //! The memory that a thread works in while it fills runs of rows.
 
+use crate::heap_bytes::counts_heap;
 use crate::physics::membrane_lanes::Coupled;
 
 /// The memory that a thread works in; vertices stand as in [`super::local_vertices`].
@@ -18,3 +19,5 @@ pub(crate) struct Scratch {
     /// How the corners of triangles are coupled.
     pub(crate) coupled: Vec<Coupled>,
 }
+
+counts_heap!(Scratch: x, v, ahead, rhs, rows, coupled);

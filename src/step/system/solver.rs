@@ -4,6 +4,7 @@ use glam::{DMat3, DVec3};
 use weft_runtime::comm::{Comm, Tag};
 
 use super::linear_system::LinearSystem;
+use crate::heap_bytes::counts_heap;
 use crate::scene;
 use crate::solve::{
     BlockMatrix, ModifiedCg, Multilevel, Outcome, Preconditioner, Reduction, Smoother, SolveError,
@@ -34,6 +35,8 @@ pub(crate) struct Solver {
     /// The residual `A Δv − b` of the last solve, in kg m/s: what constraints exert.
     pub(crate) force: Vec<DVec3>,
 }
+
+counts_heap!(Solver: cg, reduction, change, change_before, further, force);
 
 impl Solver {
     /// The solver that the scene wants for a matrix, on all threads of a team.

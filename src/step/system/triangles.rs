@@ -16,6 +16,7 @@ use super::incidence::IncidentRun;
 use super::load::Collapsed;
 use super::local_vertices::{CORNERS, LocalVertices};
 use super::scratch::Scratch;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::physics::ClothModel;
 use crate::physics::element::Times;
 use crate::physics::membrane::RestTriangle;
@@ -37,6 +38,8 @@ pub(crate) struct Triangles {
     columns: Vec<Column>,
 }
 
+counts_heap!(Triangles: fours, names, rows, columns);
+
 /// The numbers of columns of a row: of blocks before the diagonal and behind it, and of scalars.
 #[derive(Clone, Copy, Debug)]
 struct Row {
@@ -44,6 +47,8 @@ struct Row {
     upper: u32,
     far: u32,
 }
+
+owns_no_heap!(Row);
 
 /// A vertex that a row is coupled with.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +58,8 @@ struct Column {
     /// Its place among [`LocalVertices`].
     other: u32,
 }
+
+owns_no_heap!(Column);
 
 impl Triangles {
     /// Gathers the triangles of a run.

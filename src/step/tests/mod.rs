@@ -9,6 +9,7 @@ mod failures;
 mod in_time;
 mod ledger;
 mod limits;
+mod memory;
 mod moving;
 mod news;
 mod open_bodies;

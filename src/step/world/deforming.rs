@@ -8,6 +8,7 @@ use super::World;
 use super::error::WorldError;
 use crate::collide::bodies::{DeformedShape, Deforming, Pose, SampleError, SampleSource};
 use crate::collide::{BodyMotion, Solid};
+use crate::heap_bytes::HeapBytes;
 use crate::mesh::{BodyMesh, MeshError, Samples, TriMesh};
 use crate::scene::{Body, Shape};
 use crate::step::error::StepError;
@@ -32,6 +33,11 @@ impl SampleSource for OfBody {
             Some(of) => of.iter().map(|&v| positions[v as usize]).collect(),
             None => positions,
         })
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let Self { samples, of } = self;
+        samples.heap_bytes() + of.heap_bytes()
     }
 }
 

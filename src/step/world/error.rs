@@ -30,6 +30,9 @@ pub enum WorldError {
     /// The system does not give the threads for the set-up.
     #[error("the threads of the set-up: {0}; ask for fewer with --threads or --ranks")]
     Threads(#[from] ThreadPoolBuildError),
+    /// It needs more memory than there is.
+    #[error("{0}")]
+    Memory(String),
     /// The samples of a body that deforms can no longer be read.
     #[error("body `{body}`: {source}")]
     Sample {

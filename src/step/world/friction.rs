@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::collide::Contact;
 use crate::collide::contact::PairKind;
+use crate::heap_bytes::counts_heap;
 use crate::physics::ClothModel;
 use crate::scene::{Body, Scene};
 
@@ -21,12 +22,16 @@ pub(crate) struct Friction {
     own: Option<Own>,
 }
 
+counts_heap!(Friction: bodies, own; without layers);
+
 /// The coefficients that cloths have of their own.
 #[derive(Clone, Debug, PartialEq)]
 struct Own {
     of_cloth: Vec<Option<f64>>,
     cloth_of_vertex: Arc<[u32]>,
 }
+
+counts_heap!(Own: of_cloth, cloth_of_vertex);
 
 impl Own {
     fn of(&self, vertex: u32) -> Option<f64> {

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `start` | cloth as a scene starts it |
+//! | `counts` | how many vertices and triangles a scene has, for those who refuse it |
 //! | `collisions` | trees and charts for collision tests |
 //! | `prescribed_motion` | vertices that pins hold |
 //! | `patch_triangles` | which triangles touch which patch |
@@ -13,6 +14,7 @@
 //! | `error` | why a scene cannot be simulated |
 
 mod collisions;
+mod counts;
 mod deforming;
 mod error;
 mod friction;
@@ -33,6 +35,7 @@ use weft_partition::{
 use weft_runtime::wire::hex;
 
 use self::collisions::{BodiesAtRest, Collisions};
+pub use self::counts::MeshCounts;
 use self::deforming::moved;
 pub use self::error::WorldError;
 pub(crate) use self::friction::Friction;
@@ -50,6 +53,7 @@ use crate::collide::audit::{Audited, Crossing, Met, Skin};
 use crate::collide::certify::Scenery;
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Passing, Solid};
+use crate::heap_bytes::HeapBytes as _;
 use crate::mesh::{
     BodyMesh, FileAxes, RestShape, Sizes, TriMesh, build_body_of_file, build_cloth,
     build_cloth_of_file, build_rest, check_body, disagreement, warp,
@@ -115,6 +119,17 @@ pub struct World {
     kept_at_start: Kept,
 }
 
+/// The bytes on the heap of a world, by what they are for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BytesOfWorld {
+    pub(super) model: usize,
+    pub(super) graphs: usize,
+    pub(super) trees: usize,
+    pub(super) charts: usize,
+    pub(super) certification: usize,
+    pub(super) bodies: usize,
+}
+
 impl World {
     /// Builds meshes, model, patches and trees, on the thread that calls.
     ///
@@ -130,14 +145,34 @@ impl World {
     /// # Errors
     /// As [`build`](Self::build), or the system does not give the threads.
     pub fn build_on(scene: &Scene, threads: usize) -> Result<Self, WorldError> {
-        parallel::on_threads(threads, || Self::set_up(scene))?
+        Self::build_if(scene, threads, &|_| Ok(()))
     }
 
-    fn set_up(scene: &Scene) -> Result<Self, WorldError> {
+    /// Builds the world that [`build`](Self::build) builds, on this many threads, unless `fits`
+    /// refuses it. It is asked for the cloths that are generated, before any is, and after each
+    /// mesh with all that are known by then: the rest of the set-up takes most of the time and
+    /// memory.
+    ///
+    /// # Errors
+    /// As [`build_on`](Self::build_on), or why it does not fit ([`WorldError::Memory`]).
+    pub fn build_if(
+        scene: &Scene,
+        threads: usize,
+        fits: &(dyn Fn(&MeshCounts) -> Result<(), String> + Sync),
+    ) -> Result<Self, WorldError> {
+        parallel::on_threads(threads, || Self::set_up(scene, fits))?
+    }
+
+    fn set_up(
+        scene: &Scene,
+        fits: &(dyn Fn(&MeshCounts) -> Result<(), String> + Sync),
+    ) -> Result<Self, WorldError> {
         // A file that is not there is told of before anything takes time.
         let prepared = scene.partition.file.as_deref();
         let mut prepared = prepared.map(Prepared::read).transpose()?;
         let wanted = wanted(scene);
+        fits(&MeshCounts::of_grids(scene)).map_err(WorldError::Memory)?;
+        let mut counts = MeshCounts::default();
         let mut disagreements = Vec::new();
         let axes_of = |what: &str, name: &str, placement: &Placement, said: FileAxes| {
             let told = disagreement(placement, said);
@@ -170,6 +205,7 @@ impl World {
                     (mesh, BodyMotion::new(body))
                 }
             };
+            counts.add_body(body, &mesh);
             body_meshes.push(mesh);
             body_motions.push(motion);
         }
@@ -197,6 +233,8 @@ impl World {
         let (mut spans, mut polygons) = (Vec::new(), Vec::new());
         for cloth in &scene.cloths {
             let file = build_cloth_of_file(cloth)?;
+            counts.add_cloth(&file.mesh);
+            fits(&counts).map_err(WorldError::Memory)?;
             polygons.push(file.faces.polygons());
             if let ClothSource::File { placement, .. } = &cloth.source {
                 disagreements.extend(axes_of("cloth", &cloth.name, placement, file.axes));
@@ -354,6 +392,55 @@ impl World {
             model,
             tree,
         })
+    }
+
+    /// The bytes of what it holds, without the text of the scene.
+    pub(super) fn bytes_of_parts(&self) -> BytesOfWorld {
+        let Self {
+            scene: _,
+            model,
+            mass: _,
+            tree,
+            near,
+            far,
+            graph,
+            aggregates,
+            surface,
+            bodies,
+            scenery,
+            body_meshes,
+            sizes_of_mended,
+            solids,
+            body_motions,
+            checksums,
+            friction,
+            distances,
+            pinned,
+            pins,
+            patch_triangles,
+            velocities,
+            polygons,
+            disagreements,
+            defects,
+            start_crossings,
+            kept_at_start,
+        } = self;
+        let charts = surface.bytes_of_charts();
+        let of_pairs = friction.heap_bytes() + distances.heap_bytes();
+        let held = pinned.heap_bytes() + pins.heap_bytes() + velocities.heap_bytes();
+        let crossed = start_crossings.heap_bytes() + kept_at_start.heap_bytes();
+        let told = polygons.heap_bytes() + disagreements.heap_bytes() + defects.heap_bytes();
+        let couplings = near.heap_bytes() + far.heap_bytes() + graph.heap_bytes();
+        let shapes = bodies.heap_bytes() + body_meshes.heap_bytes() + solids.heap_bytes();
+        let sizes = sizes_of_mended.heap_bytes() + checksums.heap_bytes();
+        BytesOfWorld {
+            model: model.heap_bytes() + of_pairs + held + crossed + told,
+            graphs: tree.heap_bytes() + couplings + aggregates.heap_bytes(),
+            trees: surface.heap_bytes() - charts + patch_triangles.heap_bytes(),
+            charts,
+            certification: scenery.heap_bytes(),
+            bodies: shapes + body_motions.heap_bytes() + sizes,
+        }
     }
 
     /// How many patches the cloth of a scene is cut into, as many as there can be ranks. The world

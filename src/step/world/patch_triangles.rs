@@ -1,5 +1,7 @@
 //! The triangles that touch each patch.
 
+use crate::heap_bytes::counts_heap;
+
 /// The numbers of the triangles with a corner in each patch.
 #[derive(Debug)]
 pub(crate) struct PatchTriangles {
@@ -8,6 +10,8 @@ pub(crate) struct PatchTriangles {
     /// The place at which each patch starts; one more than there are patches.
     starts: Vec<usize>,
 }
+
+counts_heap!(PatchTriangles: numbers, starts);
 
 impl PatchTriangles {
     /// Sorts triangles by the patches of their corners.

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use glam::{DMat3, DVec3};
 
 use crate::collide::bodies::{Attached, BodyMotion, Deforming, Pose};
+use crate::heap_bytes::{HeapBytes, counts_heap, owns_no_heap};
 use crate::scene::{Pin, Slide};
 
 /// The vertices that are held, and what their pins do.
@@ -37,6 +38,8 @@ pub(crate) struct Pins {
     pins: Vec<Kind>,
 }
 
+counts_heap!(Pins: pinned, pins);
+
 /// A vertex that a pin holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pinned {
@@ -45,6 +48,8 @@ pub(crate) struct Pinned {
     /// The number of the pin, among those of all cloths.
     pub(crate) pin: u32,
 }
+
+owns_no_heap!(Pinned);
 
 #[derive(Clone, Debug)]
 struct Kind {
@@ -57,6 +62,21 @@ struct Kind {
     attached: Option<AttachedTo>,
     /// It holds in substeps that begin from the first of these times in s on and before the second.
     holding: [f64; 2],
+}
+
+/// A body that deforms is left out: the world counts its motion.
+impl HeapBytes for Kind {
+    fn heap_bytes(&self) -> usize {
+        let Self {
+            slide: _,
+            motion,
+            start: _,
+            attached,
+            holding: _,
+        } = self;
+        let attached = attached.as_ref();
+        motion.heap_bytes() + attached.map_or(0, |(_, places)| places.heap_bytes())
+    }
 }
 
 /// A body that deforms, and where vertices, ascending, are attached to it.
@@ -73,6 +93,8 @@ pub(crate) struct PrescribedMotion {
     pub(crate) holds: bool,
 }
 
+counts_heap!(PrescribedMotion: way; without free, holds);
+
 /// The way that a pin takes its vertices in a substep.
 #[derive(Clone, Debug)]
 enum Way {
@@ -80,6 +102,15 @@ enum Way {
     Poses([Pose; 2]),
     /// Each vertex, ascending, from one place in m to another.
     Places(Vec<(u32, [DVec3; 2])>),
+}
+
+impl HeapBytes for Way {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Poses(_) => 0,
+            Self::Places(places) => places.heap_bytes(),
+        }
+    }
 }
 
 /// The speed in m/s at which vertices catch up that lag behind their pin.

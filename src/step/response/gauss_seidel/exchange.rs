@@ -13,6 +13,8 @@ use weft_runtime::comm::{Comm, CommError, Rank};
 use super::colours::{TAG, ToColour};
 use super::{Stage, Swept};
 
+use crate::heap_bytes::counts_heap;
+
 /// The slots of velocities that travel between two ranks before a stage.
 type Travelling = Vec<(Rank, Vec<u32>)>;
 
@@ -26,6 +28,8 @@ pub(crate) struct SweepExchange {
     /// How many messages the plan took.
     planned: u64,
 }
+
+counts_heap!(SweepExchange: sent, received; without from, planned);
 
 impl SweepExchange {
     /// Plans the messages for constraints of these colours. Collective.

@@ -30,6 +30,7 @@ use self::exchange::SweepExchange;
 use super::constraint::{Constraint, Movers, Push, VertexMotion};
 use super::constraint_graph::ConstraintGraph;
 use super::wake_up::WakeUpThreshold;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::team::Team;
 
 /// Constraints of a colour that are worth sharing.
@@ -67,6 +68,8 @@ struct Stage {
     places: Range<usize>,
 }
 
+owns_no_heap!(Stage);
+
 /// The sweeps of a pass: constraints in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Sweeps {
@@ -80,6 +83,8 @@ pub(crate) struct Sweeps {
     exchange: SweepExchange,
     effort: Effort,
 }
+
+counts_heap!(Sweeps: order, stages, pushes, outcomes, exchange; without effort);
 
 /// The work of sweeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

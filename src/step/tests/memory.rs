@@ -1,0 +1,98 @@
+//! The memory that ranks hold, counted part by part.
+
+use weft_partition::Quality;
+
+use super::*;
+use crate::step::{MemoryPart, total};
+
+const SHEET: &str = "pins = [{ nearest = [-0.5, -0.5, 0] }]";
+
+/// The parts of each rank after a few steps on so many ranks.
+fn after_steps(world: &World, ranks: usize, steps: usize) -> Vec<Vec<MemoryPart>> {
+    let scope = ScopeOptions::from(&world.scene().balance);
+    let body = |comm: &mut dyn Comm| {
+        let mut simulation = Simulation::new(world, &*comm, &scope).unwrap();
+        for _ in 0..steps {
+            simulation.advance(comm).unwrap();
+        }
+        simulation.memory()
+    };
+    launch(ranks, body).unwrap()
+}
+
+fn bytes_of(parts: &[MemoryPart], name: &str) -> f64 {
+    parts.iter().find(|part| part.part == name).unwrap().bytes as f64
+}
+
+fn foreseen(world: &World, ranks: usize) -> Vec<Vec<MemoryPart>> {
+    let scope = ScopeOptions::from(&world.scene().balance);
+    let of_ranks = world.memory_of_ranks(ranks, &scope).unwrap();
+    of_ranks.into_iter().map(|rank| rank.parts).collect()
+}
+
+#[test]
+fn what_ranks_hold_after_a_step_is_foreseen_before_it() {
+    let thin = "[contact]\nthickness = \"2 mm\"";
+    let plain = format!(
+        "{thin}\ncertify = false\nself_collision = false\n[solver]\npreconditioner = \"patch-ssor\""
+    );
+    for (rest, ranks) in [(thin, 1), (thin, 3), (&plain, 2)] {
+        let world = world(&sheet(70, SHEET, rest));
+        let before = foreseen(&world, ranks);
+        let after = after_steps(&world, ranks, 1);
+        assert_eq!(before.len(), ranks);
+        for (before, after) in before.iter().zip(&after) {
+            let (before_bytes, after_bytes) = (total(before) as f64, total(after) as f64);
+            let ratio = before_bytes / after_bytes;
+            assert!(
+                (0.95..1.05).contains(&ratio),
+                "{rest}, {ranks} ranks: {ratio}, {before:?} foreseen, {after:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn more_ranks_divide_what_belongs_to_the_rows_and_nothing_else() {
+    let world = world(&sheet(130, SHEET, "[contact]\nthickness = \"2 mm\""));
+    let one = foreseen(&world, 1).remove(0);
+    for ranks in [4, 16] {
+        let many = foreseen(&world, ranks);
+        let ownership = Ownership::new(world.tree(), ranks).unwrap();
+        let quality = Quality::of_ranks(world.graph(), &ownership).unwrap();
+        let halo: usize = quality.halo.iter().sum();
+        let share = halo as f64 / world.graph().vertex_count() as f64;
+        for part in [
+            "matrix",
+            "assembly",
+            "vectors of the solve",
+            "preconditioner",
+        ] {
+            let all: f64 = many.iter().map(|parts| bytes_of(parts, part)).sum();
+            let grown = all / bytes_of(&one, part);
+            // Elements on a border are there on both sides, and each rank has room for a patch.
+            assert!(
+                (0.95..1.05 + 2.0 * share).contains(&grown),
+                "{part} on {ranks} ranks: {grown}, halo {share}"
+            );
+        }
+    }
+    let on_patches = foreseen(&world, 32);
+    // Only three of so many ranks are looked at.
+    assert_eq!(on_patches.len(), 3);
+    for parts in &on_patches {
+        let share = 32.0 * bytes_of(parts, "matrix") / bytes_of(&one, "matrix");
+        assert!((0.8..1.4).contains(&share), "{share}");
+    }
+}
+
+#[test]
+fn memory_of_more_ranks_than_patches_is_refused() {
+    let world = world(&sheet(20, SHEET, ""));
+    let ranks = world.tree().patch_count() + 1;
+    let scope = ScopeOptions::from(&world.scene().balance);
+    assert!(matches!(
+        world.memory_of_ranks(ranks, &scope),
+        Err(StepError::Partition(_))
+    ));
+}
