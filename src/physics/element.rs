@@ -43,6 +43,32 @@ pub(crate) trait Element<const N: usize> {
     fn row(&self, at: &Self::Linearised, row: usize, add: impl FnMut(usize, DMat3)) -> DVec3;
 }
 
+/// An element with an energy and a damping that are a factor times those of another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scaled<E> {
+    pub(crate) of: E,
+    pub(crate) factor: f64,
+}
+
+/// Everything that an element adds is in proportion to the time for which forces act.
+impl<const N: usize, E: Element<N>> Element<N> for Scaled<E> {
+    type Linearised = E::Linearised;
+
+    #[inline(always)]
+    fn linearise(&self, corners: Corners<N>, times: &Times) -> Self::Linearised {
+        let times = Times {
+            tau: times.tau * self.factor,
+            ..*times
+        };
+        self.of.linearise(corners, &times)
+    }
+
+    #[inline(always)]
+    fn row(&self, at: &Self::Linearised, row: usize, add: impl FnMut(usize, DMat3)) -> DVec3 {
+        self.of.row(at, row, add)
+    }
+}
+
 impl<const N: usize, E: Element<N>> Element<N> for &E {
     type Linearised = E::Linearised;
 

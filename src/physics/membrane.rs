@@ -76,7 +76,9 @@ impl Moduli {
         }
     }
 
-    fn scaled(self, stretch: f64, shear: f64) -> Self {
+    /// Moduli multiplied by a factor, and the shear modulus by another.
+    #[must_use]
+    pub(super) fn scaled(self, stretch: f64, shear: f64) -> Self {
         Self {
             c11: self.c11 * stretch,
             c22: self.c22 * stretch,
@@ -519,17 +521,19 @@ mod tests {
 
     const MATERIAL: Material = Material::COTTON;
 
-    const WOVEN: Material = Material {
-        stretch: [1000.0, 300.0],
-        poisson: 0.25,
-        shear: Some(40.0),
-        ..Material::COTTON
-    };
+    fn woven() -> Material {
+        Material {
+            stretch: [1000.0, 300.0],
+            poisson: 0.25,
+            shear: Some(40.0),
+            ..Material::COTTON
+        }
+    }
 
     /// All triangles of these tests, of isotropic and of woven cloth.
     fn triangles() -> [RestTriangle; 2] {
         let warp = DVec3::new(0.6, -0.4, 0.2);
-        [MATERIAL, WOVEN].map(|m| RestTriangle::new(corners(), &m, warp).unwrap())
+        [MATERIAL, woven()].map(|m| RestTriangle::new(corners(), &m, warp).unwrap())
     }
 
     fn corners() -> [DVec3; 3] {
@@ -724,7 +728,7 @@ mod tests {
     fn warp_perpendicular_to_a_triangle_is_refused_for_woven_cloth_only() {
         let rest = [DVec3::ZERO, DVec3::X, DVec3::Y];
         assert!(RestTriangle::new(rest, &MATERIAL, DVec3::Z).is_some());
-        assert!(RestTriangle::new(rest, &WOVEN, DVec3::Z).is_none());
+        assert!(RestTriangle::new(rest, &woven(), DVec3::Z).is_none());
     }
 
     #[test]

@@ -622,20 +622,22 @@ mod tests {
     use crate::scene::Material;
     use crate::simd::{ByEight, Kernel, by_each_set, widest};
 
-    const MATERIALS: [Material; 3] = [
-        Material::COTTON,
-        Material {
-            stretch: [1000.0, 300.0],
-            poisson: 0.25,
-            shear: Some(40.0),
-            damping: [0.01, 0.03, 0.0],
-            ..Material::COTTON
-        },
-        Material {
-            damping: [0.0; 3],
-            ..Material::COTTON
-        },
-    ];
+    fn materials() -> [Material; 3] {
+        [
+            Material::COTTON,
+            Material {
+                stretch: [1000.0, 300.0],
+                poisson: 0.25,
+                shear: Some(40.0),
+                damping: [0.01, 0.03, 0.0],
+                ..Material::COTTON
+            },
+            Material {
+                damping: [0.0; 3],
+                ..Material::COTTON
+            },
+        ]
+    }
 
     /// A triangle at rest, its material, and where it is with what velocities.
     #[derive(Clone, Debug)]
@@ -688,7 +690,7 @@ mod tests {
                 };
                 rest[at / 4].set(at % 4, triangle);
             }
-            let laws = MATERIALS.map(|material| {
+            let laws = materials().map(|material| {
                 let [stretch, shear, _] = material.damping;
                 Law::new(&Moduli::new(&material), [stretch, shear], times)
             });
@@ -718,12 +720,18 @@ mod tests {
         let vector = || (number(), number(), number()).prop_map(DVec3::from);
         let three = || prop::array::uniform3(vector());
         let spans = |[a, b, c]: [DVec3; 3]| (b - a).cross(c - a).length() > 1e-2;
-        let all = (three(), three(), three(), 0..MATERIALS.len(), any::<bool>());
+        let all = (
+            three(),
+            three(),
+            three(),
+            0..materials().len(),
+            any::<bool>(),
+        );
         let fits = all.prop_filter("spans an area", move |(rest, x, ..)| {
             spans(*rest) && spans(*x)
         });
         fits.prop_filter_map("has a warp", |(rest, x, v, material, at_rest)| {
-            let of = RestTriangle::new(rest, &MATERIALS[material], DVec3::new(0.3, 0.5, -0.2))?;
+            let of = RestTriangle::new(rest, &materials()[material], DVec3::new(0.3, 0.5, -0.2))?;
             Some(Moving {
                 rest: of,
                 material,
@@ -760,7 +768,7 @@ mod tests {
 
                 let deformation = one.rest.deform(one.x).unwrap();
                 let (forces, stiffness) = (one.rest.forces(&deformation), one.rest.stiffness(&deformation));
-                let [stretch, shear, _] = MATERIALS[one.material].damping;
+                let [stretch, shear, _] = materials()[one.material].damping;
                 let block = |i, j, time: f64| {
                     let elastic = stiffness.scaled(time + stretch, time + shear).elastic(i, j);
                     (elastic + stiffness.geometric(i, j) * time) * times.tau

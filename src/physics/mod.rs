@@ -18,6 +18,7 @@
 //! | `element` | what elements of all kinds add to a system |
 //! | `bending_of_mesh` | which of these a cloth has |
 //! | [`air`] | drag |
+//! | `at_time` | what of cloth changes in time |
 //! | `stiffest` | the fastest motion, which bounds explicit steps |
 //!
 //! Not here: who owns which vertex, time steps, contacts.
@@ -30,6 +31,7 @@
 
 pub mod air;
 mod at_rest;
+mod at_time;
 pub mod bending;
 mod bending_of_mesh;
 pub(crate) mod element;
@@ -48,6 +50,7 @@ mod stiffest;
 pub(crate) use model::tests;
 
 pub(crate) use at_rest::AtRest;
+pub(crate) use at_time::AtTime;
 pub use bending_of_mesh::{BendingInfo, UNEVEN, is_uneven};
 pub use model::{ClothModel, PhysicsError};
 pub use stiffest::Stiffest;

@@ -125,7 +125,7 @@ impl ClothModel {
         }
         let first = self.masses.len() as u32;
         let cloth = self.materials.len() as u32;
-        self.materials.push(*material);
+        self.materials.push(material.clone());
         self.pressures.push(0.0);
         self.added_stretches.push(0.0);
         self.start.extend_from_slice(&mesh.positions);
@@ -223,7 +223,7 @@ impl ClothModel {
             }
         };
         let added = bending.springs.iter().map(|s| s.stretching() / elastic);
-        self.added_stretches[cloth] = added.sum();
+        self.added_stretches[cloth] = added.sum::<f64>() * self.most_bent(cloth);
         self.bendings.push(bending.info());
         self.hinges.extend(bending.hinges);
         self.plates.extend(bending.plates);
@@ -397,20 +397,19 @@ impl ClothModel {
         self.pressures[self.cloth_of_triangle[triangle] as usize]
     }
 
-    /// Whether the air drags at a triangle or pushes it.
+    /// Whether the air ever drags at a triangle or pushes it.
     #[must_use]
     pub(crate) fn is_panel(&self, triangle: usize) -> bool {
-        self.drag(triangle) != [0.0; 2] || self.pressure(triangle) != 0.0
+        self.material_of(triangle).has_drag() || self.pressure(triangle) != 0.0
     }
 
-    /// Drag coefficients of a triangle, along its normal and in its plane.
-    #[must_use]
-    pub fn drag(&self, triangle: usize) -> [f64; 2] {
-        self.material_of(triangle).drag
+    /// The material of each cloth.
+    pub(super) fn materials(&self) -> &[Material] {
+        &self.materials
     }
 
-    /// The in-plane moduli of each cloth, and the times in s by which its stretching and shearing
-    /// are damped.
+    /// The in-plane moduli of each cloth without its factor in time, and the times in s by which
+    /// its stretching and shearing are damped.
     pub(crate) fn laws(&self) -> impl Iterator<Item = (Moduli, [f64; 2])> {
         self.materials.iter().map(|material| {
             let [stretch, shear, _] = material.damping;
@@ -433,7 +432,8 @@ impl ClothModel {
         &self.materials[self.cloth_of_triangle[triangle] as usize]
     }
 
-    /// Elastic energy in J at positions `x` in m; `None` if a triangle has collapsed.
+    /// Elastic energy in J at positions `x` in m, without factors that change in time; `None` if a
+    /// triangle has collapsed.
     #[must_use]
     pub fn elastic_energy(&self, x: &[DVec3]) -> Option<f64> {
         let mut energy = 0.0;
@@ -452,8 +452,8 @@ impl ClothModel {
         Some(energy + flat + angles + springs.sum::<f64>())
     }
 
-    /// Elastic forces on all vertices in N at positions `x` in m; `None` if a triangle has
-    /// collapsed.
+    /// Elastic forces on all vertices in N at positions `x` in m, without factors that change in
+    /// time; `None` if a triangle has collapsed.
     #[must_use]
     pub fn elastic_forces(&self, x: &[DVec3]) -> Option<Vec<DVec3>> {
         let mut forces = vec![DVec3::ZERO; x.len()];
@@ -523,9 +523,9 @@ impl ClothModel {
         self.material_of(triangle).strain_limit
     }
 
-    /// The share by which springs against bending add to the energy of a cloth that is stretched a
-    /// little, in all directions alike: none where it has no such springs, and the more the finer
-    /// its mesh.
+    /// The share by which springs against bending add at most in time to the energy of a cloth that
+    /// is stretched a little, in all directions alike: none where it has no such springs, and the
+    /// more the finer its mesh.
     #[must_use]
     pub fn added_stretch(&self, cloth: usize) -> f64 {
         self.added_stretches.get(cloth).copied().unwrap_or_default()
@@ -612,10 +612,12 @@ pub(crate) mod tests {
     use crate::mesh::{rotation_matrix, shirt};
     use crate::scene::Fabric;
 
-    pub(crate) const COTTON: Material = Material {
-        damping: [0.0; 3],
-        ..Material::COTTON
-    };
+    pub(crate) fn cotton() -> Material {
+        Material {
+            damping: [0.0; 3],
+            ..Material::COTTON
+        }
+    }
 
     /// A square sheet of `n` by `n` vertices in the plane z = 0, one corner at the origin.
     pub(crate) fn grid(n: usize, side: f64) -> TriMesh {
@@ -643,7 +645,7 @@ pub(crate) mod tests {
 
     pub(crate) fn model_of(mesh: &TriMesh) -> ClothModel {
         let mut model = ClothModel::default();
-        model.add("sheet", mesh, &COTTON, DVec3::X).unwrap();
+        model.add("sheet", mesh, &cotton(), DVec3::X).unwrap();
         model
     }
 
@@ -765,7 +767,7 @@ pub(crate) mod tests {
     fn woven_cloth_without_a_warp_is_named() {
         let woven = Material {
             stretch: [1000.0, 500.0],
-            ..COTTON
+            ..cotton()
         };
         let error = ClothModel::default()
             .add("flag", &grid(3, 1.0), &woven, DVec3::Z)
@@ -798,7 +800,7 @@ pub(crate) mod tests {
         let mut mesh = grid(3, 1.0);
         mesh.positions.push(DVec3::ONE);
         let error = ClothModel::default()
-            .add("flag", &mesh, &COTTON, DVec3::X)
+            .add("flag", &mesh, &cotton(), DVec3::X)
             .unwrap_err();
         assert_eq!(
             error,
@@ -810,7 +812,7 @@ pub(crate) mod tests {
         let mut mesh = grid(3, 1.0);
         mesh.triangles.push([0, 1, 2]);
         let error = ClothModel::default()
-            .add("flag", &mesh, &COTTON, DVec3::X)
+            .add("flag", &mesh, &cotton(), DVec3::X)
             .unwrap_err();
         assert_eq!(
             error,

@@ -29,6 +29,8 @@ pub struct Spring {
     pub stiffness: f64,
     /// Stiffness-proportional damping in s.
     pub damping: f64,
+    /// Whether it is across an edge and resists bending, not along one against stretching.
+    pub bends: bool,
 }
 
 owns_no_heap!(Spring);
@@ -55,6 +57,7 @@ impl Spring {
             rest,
             stiffness: stretch * areas / (rest * rest),
             damping: 0.0,
+            bends: false,
         }
     }
 
@@ -81,6 +84,7 @@ impl Spring {
             rest,
             stiffness: 2.0 * prefactor / (lever * lever),
             damping: 0.0,
+            bends: true,
         }
     }
 
@@ -171,6 +175,7 @@ mod tests {
         rest: 0.5,
         stiffness: 30.0,
         damping: 0.0,
+        bends: false,
     };
 
     /// Stretched, the stiffness is the exact derivative; pressed, what is left out is what would be

@@ -2,9 +2,9 @@
 //! is explicit.
 //!
 //! The largest eigenvalue ω² of `M⁻¹ K`, with K the stiffness of membranes, hinges, plates, folds,
-//! shells and springs as they start, by power iterations on all cloths at once, which do not touch
-//! each other. Their result is below the eigenvalue, by some percent. Pins are left out, and
-//! tension, which makes cloth stiffer.
+//! shells and springs as they start, each with the largest factor that it has in time, by power
+//! iterations on all cloths at once, which do not touch each other. Their result is below the
+//! eigenvalue, by some percent. Pins are left out, and tension, which makes cloth stiffer.
 
 use glam::DVec3;
 
@@ -82,7 +82,8 @@ impl ClothModel {
     /// The product `K w` at the start, with each element times the factor that `weight` gives for
     /// its damping in s.
     fn pull_at_start(&self, w: &[DVec3], weight: impl Fn(f64) -> f64) -> Vec<DVec3> {
-        let start = self.start();
+        let (start, factors) = (self.start(), self.largest_factors());
+        let factors = |vertex: usize| factors[self.cloth_of_vertex()[vertex] as usize];
         let mut pull = vec![DVec3::ZERO; w.len()];
         let elements = self.triangles().iter().zip(self.membranes()).enumerate();
         for (index, (t, element)) in elements.filter(|(index, _)| self.is_element(*index)) {
@@ -92,7 +93,7 @@ impl ClothModel {
             };
             let stiffness = element.stiffness(&deformation);
             let [stretch, shear] = self.triangle_damping(index);
-            let weight = weight(stretch.min(shear));
+            let weight = weight(stretch.min(shear)) * factors(t[0])[0];
             for (i, row) in t.into_iter().enumerate() {
                 for (j, column) in t.into_iter().enumerate() {
                     pull[row] += stiffness.elastic(i, j) * w[column] * weight;
@@ -102,14 +103,14 @@ impl ClothModel {
         for hinge in self.hinges() {
             let vertices = hinge.vertices.map(|v| v as usize);
             let bent = hinge.curvature(vertices.map(|v| w[v]));
-            let weight = weight(self.bending_damping(vertices[0]));
+            let weight = weight(self.bending_damping(vertices[0])) * factors(vertices[0])[1];
             for (row, of_row) in vertices.into_iter().zip(hinge.weights) {
                 pull[row] += bent * (of_row * weight);
             }
         }
         for plate in self.plates() {
             let vertices = plate.vertices.map(|v| v as usize);
-            let weight = weight(self.bending_damping(vertices[0]));
+            let weight = weight(self.bending_damping(vertices[0])) * factors(vertices[0])[1];
             let curvatures = plate.curvatures(vertices.map(|v| w[v] * weight));
             for (corner, row) in vertices.into_iter().enumerate() {
                 pull[row] += plate.pull(&curvatures, corner);
@@ -121,7 +122,7 @@ impl ClothModel {
             let turned: f64 = (vertices.iter().zip(state.mode))
                 .map(|(&v, mode)| mode.dot(w[v]))
                 .sum();
-            let moment = state.stiffness * turned * weight(fold.damping);
+            let moment = state.stiffness * turned * weight(fold.damping) * factors(vertices[0])[1];
             for (row, mode) in vertices.into_iter().zip(state.mode) {
                 pull[row] += mode * moment;
             }
@@ -130,7 +131,7 @@ impl ClothModel {
             let vertices = shell.vertices.map(|v| v as usize);
             let state = shell.state(vertices.map(|v| start[v]));
             let turned = state.rates(vertices.map(|v| w[v]));
-            let weight = weight(shell.damping);
+            let weight = weight(shell.damping) * factors(vertices[0])[1];
             let moments = shell.moments_of(turned.map(|angle| angle * weight));
             for (corner, row) in vertices.into_iter().enumerate() {
                 pull[row] += state.pull(moments, corner);
@@ -139,7 +140,8 @@ impl ClothModel {
         for spring in self.springs() {
             let [a, b] = spring.vertices.map(|v| v as usize);
             let state = spring.state([start[a], start[b]]);
-            let force = state.elastic * (w[a] - w[b]) * weight(spring.damping);
+            let weight = weight(spring.damping) * factors(a)[usize::from(spring.bends)];
+            let force = state.elastic * (w[a] - w[b]) * weight;
             pull[a] += force;
             pull[b] -= force;
         }

@@ -63,7 +63,9 @@ impl Material {
         damping_mass: 0.0,
         damping: [0.001; 3],
         strain_limit: 0.1,
-        drag: [0.0; 2],
+        drag: [InTime::constant(0.0), InTime::constant(0.0)],
+        stretch_factor: InTime::constant(1.0),
+        bending_factor: InTime::constant(1.0),
     };
 }
 

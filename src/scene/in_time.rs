@@ -20,30 +20,43 @@ pub struct InTime<T> {
     interpolation: Interpolation,
     /// Whether it begins again after the last keyframe, which then has the value of the first.
     repeat: bool,
-    /// The times in s, ascending, with their values; at least one.
-    keyframes: Vec<(f64, T)>,
+    /// The time in s of the first keyframe, with its value.
+    first: (f64, T),
+    /// The times in s of the keyframes after it, ascending, with their values.
+    later: Vec<(f64, T)>,
 }
 
 impl<T: Copy> InTime<T> {
     /// A value that does not change.
     #[must_use]
-    pub fn constant(value: T) -> Self {
+    pub const fn constant(value: T) -> Self {
         Self {
             interpolation: Interpolation::Linear,
             repeat: false,
-            keyframes: vec![(0.0, value)],
+            first: (0.0, value),
+            later: Vec::new(),
         }
     }
 
     /// Whether it never changes.
     #[must_use]
     pub fn is_constant(&self) -> bool {
-        self.keyframes.len() == 1
+        self.later.is_empty()
+    }
+
+    /// Its keyframes: times in s, ascending, with their values.
+    fn keyframes(&self) -> impl Iterator<Item = &(f64, T)> {
+        std::iter::once(&self.first).chain(&self.later)
+    }
+
+    /// The times of its keyframes in s.
+    pub fn times(&self) -> impl Iterator<Item = f64> {
+        self.keyframes().map(|(time, _)| *time)
     }
 
     /// The values of its keyframes, between which it stays.
     pub fn values(&self) -> impl Iterator<Item = T> {
-        self.keyframes.iter().map(|(_, value)| *value)
+        self.keyframes().map(|(_, value)| *value)
     }
 }
 
@@ -51,19 +64,21 @@ impl<T: Copy + Add<Output = T> + Sub<Output = T> + Mul<f64, Output = T>> InTime<
     /// The value at a time in s: that of the first keyframe before it, that of the last one after.
     #[must_use]
     pub fn at(&self, time: f64) -> T {
-        let (first, last) = (self.keyframes[0], self.keyframes[self.keyframes.len() - 1]);
+        let first = self.first;
+        let last = self.later.last().copied().unwrap_or(first);
         let time = if self.repeat && time > last.0 {
             // A remainder has no rounding.
             first.0 + (time - first.0) % (last.0 - first.0)
         } else {
             time
         };
-        let next = self.keyframes.partition_point(|(at, _)| *at <= time);
-        let Some(before) = next.checked_sub(1) else {
+        if time < first.0 {
             return first.1;
-        };
-        let (start, from) = self.keyframes[before];
-        let Some(&(end, to)) = self.keyframes.get(next) else {
+        }
+        let next = self.later.partition_point(|(at, _)| *at <= time);
+        let before = next.checked_sub(1).map(|before| self.later[before]);
+        let (start, from) = before.unwrap_or(first);
+        let Some(&(end, to)) = self.later.get(next) else {
             return from;
         };
         let share = (time - start) / (end - start);
@@ -116,8 +131,9 @@ where
             table.note("keyframes", "wants at least one keyframe");
         }
         let keyframes: Vec<_> = keyframes.into_iter().collect::<Option<_>>()?;
-        let (first, last) = (keyframes.first()?, keyframes.last()?);
-        if repeat && keyframes.len() < 2 {
+        let (first, later) = keyframes.split_first()?;
+        let last = later.last().unwrap_or(first);
+        if repeat && later.is_empty() {
             table.note("repeat", "one keyframe has nothing to repeat");
         } else if repeat && first.1 != last.1 {
             table.note(
@@ -128,7 +144,8 @@ where
         Some(InTime {
             interpolation: interpolation.unwrap_or(Interpolation::Linear),
             repeat,
-            keyframes,
+            first: *first,
+            later: later.to_vec(),
         })
     }
 }
@@ -148,11 +165,11 @@ where
     }
 
     fn write(&self, value: &Self::Value) -> Written {
-        let of_first = self.0.write(&value.keyframes[0].1);
+        let of_first = self.0.write(&value.first.1);
         if value.is_constant() {
             return of_first;
         }
-        let keyframes: Vec<String> = (value.keyframes.iter())
+        let keyframes: Vec<String> = (value.keyframes())
             .map(|(time, value)| {
                 let Written { text, .. } = self.0.write(value);
                 format!("{{ time = {time:?}, value = {text} }}")
@@ -195,7 +212,7 @@ where
 
     fn show(&self, value: &Self::Value) -> String {
         if value.is_constant() {
-            self.0.show(&value.keyframes[0].1)
+            self.0.show(&value.first.1)
         } else {
             format!("`{}`", self.write(value).text)
         }
@@ -216,7 +233,8 @@ mod tests {
         InTime {
             interpolation,
             repeat,
-            keyframes: vec![(1.0, 2.0), (2.0, 6.0), (4.0, last)],
+            first: (1.0, 2.0),
+            later: vec![(2.0, 6.0), (4.0, last)],
         }
     }
 

@@ -4,6 +4,7 @@
 //! wrong units.
 
 use super::form::{AlongWarpAndWeft, Amount, AmountOr, Flag, OneOf, Word, words};
+use super::in_time::Changing;
 use super::key::{Key, Value, note_missing, read_keys};
 use super::quantity::{Dimension, Number};
 use super::reader::{Range, Table};
@@ -27,7 +28,7 @@ impl Word for Fabric {
 const DAMPING: Amount = Amount(Dimension::TIME, Range::NonNegative);
 
 /// A drag coefficient.
-const DRAG: Amount = Amount(Dimension::NUMBER, Range::NonNegative);
+const DRAG: Changing<Amount> = Changing(Amount(Dimension::NUMBER, Range::NonNegative));
 
 /// The keys of a material, in the order in which they are read and echoed.
 pub(super) const KEYS: &[Key<Material>] = &[
@@ -159,6 +160,26 @@ pub(super) const KEYS: &[Key<Material>] = &[
     )
     .unset("50 mm"),
     Key::new(
+        "stretch_factor",
+        &Of {
+            form: Changing(Amount(Dimension::NUMBER, Range::Positive)),
+            get: |material| Some(material.stretch_factor.clone()),
+            set: |material, factor| material.stretch_factor = factor,
+        },
+        "How many times the cloth resists stretching and shearing as the keys above say; its damping in \
+         proportion to stiffness follows.",
+    ),
+    Key::new(
+        "bending_factor",
+        &Of {
+            form: Changing(Amount(Dimension::NUMBER, Range::NonNegative)),
+            get: |material| Some(material.bending_factor.clone()),
+            set: |material, factor| material.bending_factor = factor,
+        },
+        "How many times the cloth resists bending as the keys above say; its damping in proportion to \
+         stiffness follows.",
+    ),
+    Key::new(
         "damping_mass",
         &Of {
             form: Amount(Dimension::RATE, Range::NonNegative),
@@ -213,7 +234,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
         "drag_normal",
         &Of {
             form: DRAG,
-            get: |material| Some(material.drag[0]),
+            get: |material| Some(material.drag[0].clone()),
             set: |material, drag| material.drag[0] = drag,
         },
         "The drag coefficient of a triangle that moves along its normal.",
@@ -222,7 +243,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
         "drag_tangential",
         &Of {
             form: DRAG,
-            get: |material| Some(material.drag[1]),
+            get: |material| Some(material.drag[1].clone()),
             set: |material, drag| material.drag[1] = drag,
         },
         "The drag coefficient of a triangle that moves in its plane.",

@@ -355,7 +355,7 @@ impl Up {
 }
 
 /// Properties of a cloth, per area or per width. Where there are two, they are along warp and weft.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Material {
     /// Areal density in kg/m².
     pub density: f64,
@@ -387,10 +387,21 @@ pub struct Material {
     /// Largest strain that the cloth bears, dimensionless; infinite without a limit.
     pub strain_limit: f64,
     /// Drag coefficients in the air, of motion along the normal and in the plane.
-    pub drag: [f64; 2],
+    pub drag: [InTime<f64>; 2],
+    /// The factor of the resistance to stretching and shearing.
+    pub stretch_factor: InTime<f64>,
+    /// The factor of the resistance to bending.
+    pub bending_factor: InTime<f64>,
 }
 
 impl Material {
+    /// Whether the air ever drags at the cloth.
+    #[must_use]
+    pub(crate) fn has_drag(&self) -> bool {
+        let mut values = self.drag.iter().flat_map(InTime::values);
+        values.any(|coefficient| coefficient != 0.0)
+    }
+
     /// Whether the plane has no directions: then the law of an isotropic sheet is used.
     #[must_use]
     pub(crate) fn is_isotropic(&self) -> bool {

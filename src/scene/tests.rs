@@ -470,7 +470,7 @@ fn materials_have_models_and_directions() {
             bending_bias: Some(1e-5),
             bending_fit: true,
             damping: [0.002, 0.005, 0.002],
-            drag: [1.2, 0.05],
+            drag: [1.2, 0.05].map(InTime::constant),
             ..Material::COTTON
         }
     );
@@ -499,7 +499,7 @@ fn fabrics_have_names() {
     let denim = |more: &str| {
         let scene = with(&format!("fabric = \"denim\", {more}")).unwrap();
         assert_echoes(&scene);
-        scene.cloths[0].material
+        scene.cloths[0].material.clone()
     };
     let [_, measured, ..] = Fabric::ALL.map(|fabric| fabric.material());
     let changed = Material {

@@ -41,7 +41,7 @@ impl Section for AirInTime {
 /// The reason why the air does nothing, if so.
 fn without_drag(scene: &Scene) -> Option<&'static str> {
     let mut cloths = scene.cloths.iter();
-    let has_drag = cloths.any(|cloth| cloth.material.drag != [0.0; 2]);
+    let has_drag = cloths.any(|cloth| cloth.material.has_drag());
     (!has_drag).then_some(
         "no cloth has drag: give a material drag_normal or drag_tangential, or leave it out",
     )

@@ -28,7 +28,6 @@ use super::local_vertices::local_in;
 use super::scratch::Scratch;
 use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::physics::ClothModel;
-use crate::physics::membrane_lanes::Law;
 use crate::solve::BlockMatrix;
 use crate::step::domain::Domain;
 use crate::step::neighbourhood::Neighbourhood;
@@ -163,13 +162,13 @@ impl Assembly {
         let work = (parts(&mut rows, of).zip(parts(&mut sides, of)))
             .zip(parts(&mut outcomes, of).zip(of.iter().map(|share| &self.parts[share.clone()])))
             .zip(&mut self.scratch);
-        let laws: Vec<Law> = (model.laws())
-            .map(|(moduli, damping)| Law::new(&moduli, damping, &load.times))
-            .collect();
+        let cloths = model.at_time(load.time);
+        let laws = model.laws_at(&cloths, &load.times);
         let with = Assembling {
             model,
             state,
             load,
+            cloths: &cloths,
             laws: &laws,
         };
         self.shares

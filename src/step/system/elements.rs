@@ -14,13 +14,13 @@ use super::bending::Bending;
 use super::incidence::IncidentRun;
 use super::load::{Collapsed, Load};
 use super::local_vertices::{LocalVertices, local_in};
-use super::scratch::Scratch;
+use super::scratch::{RowFactors, Scratch};
 use super::triangles::Triangles;
 use crate::heap_bytes::{HeapBytes, counts_heap};
-use crate::physics::ClothModel;
 use crate::physics::air::Panel;
-use crate::physics::element::{Corners, Element, Times};
+use crate::physics::element::{Corners, Element, Scaled, Times};
 use crate::physics::membrane_lanes::Law;
+use crate::physics::{AtTime, ClothModel};
 use crate::solve::{BlockMatrix, BlockSlot, MatrixRows, Pattern};
 use crate::step::state::StateView;
 
@@ -68,6 +68,8 @@ pub(crate) struct Assembling<'a> {
     /// Positions and velocities with halo.
     pub(crate) state: StateView<'a>,
     pub(crate) load: &'a Load<'a>,
+    /// The properties of each cloth at the time of the load.
+    pub(crate) cloths: &'a [AtTime],
     /// The moduli of each cloth, times those of the load.
     pub(crate) laws: &'a [Law],
 }
@@ -118,7 +120,12 @@ impl RunElements {
         rows: Rows<'_, '_>,
         scratch: &mut Scratch,
     ) -> Result<(), Collapsed> {
-        let Assembling { model, load, .. } = *with;
+        let Assembling {
+            model,
+            load,
+            cloths,
+            ..
+        } = *with;
         self.begin(with, scratch);
         let matrix = rows.matrix;
         (self.triangles).assemble(&self.bending, with.laws, &load.times, matrix, scratch)?;
@@ -128,12 +135,33 @@ impl RunElements {
             first: self.local_vertices.rows().start,
         };
         let (state, times) = (with.state, &load.times);
-        sums.add(&self.folds, |f| &model.folds()[f], state, times);
-        sums.add(&self.shells, |s| &model.shells()[s], state, times);
-        sums.add(&self.springs, |s| &model.springs()[s], state, times);
-        let panel = |t| Panel {
+        let of_vertex = |v: u32| &cloths[model.cloth_of_vertex()[v as usize] as usize];
+        let fold = |f: usize| {
+            let of = &model.folds()[f];
+            let factor = of_vertex(of.vertices[0]).bending;
+            Scaled { of, factor }
+        };
+        sums.add(&self.folds, fold, state, times);
+        let shell = |s: usize| {
+            let of = &model.shells()[s];
+            let factor = of_vertex(of.vertices[0]).bending;
+            Scaled { of, factor }
+        };
+        sums.add(&self.shells, shell, state, times);
+        let spring = |s: usize| {
+            let of = &model.springs()[s];
+            let cloth = of_vertex(of.vertices[0]);
+            let factor = if of.bends {
+                cloth.bending
+            } else {
+                cloth.stretch
+            };
+            Scaled { of, factor }
+        };
+        sums.add(&self.springs, spring, state, times);
+        let panel = |t: usize| Panel {
             air: &load.air,
-            coefficients: model.drag(t),
+            coefficients: cloths[model.cloth_of_triangle()[t] as usize].drag,
             pressure: model.pressure(t),
         };
         sums.add(&self.panels, panel, state, times);
@@ -146,7 +174,11 @@ impl RunElements {
     /// Copies what elements read, and begins with masses.
     fn begin(&self, with: &Assembling<'_>, scratch: &mut Scratch) {
         let Assembling {
-            model, state, load, ..
+            model,
+            state,
+            load,
+            cloths,
+            ..
         } = *with;
         let Times { tau, stiff, shift } = load.times;
         self.local_vertices.copy(model, state, shift, scratch);
@@ -154,8 +186,13 @@ impl RunElements {
         scratch.rows.clear();
         for (vertex, i) in self.rows.clone().zip(self.local_vertices.rows()) {
             let (mass, drag) = (model.masses()[vertex], model.mass_damping(vertex));
-            let bending = tau * (stiff + model.bending_damping(vertex));
-            scratch.rows.push([mass * (1.0 + tau * drag), bending]);
+            let factor = cloths[model.cloth_of_vertex()[vertex] as usize].bending;
+            let bending = tau * (stiff + model.bending_damping(vertex)) * factor;
+            scratch.rows.push(RowFactors {
+                mass: mass * (1.0 + tau * drag),
+                bending,
+                bent: tau * factor,
+            });
             let mut own = (load.gravity - state.v[i] * drag) * (mass * tau);
             if let Some(toward) = load.toward {
                 own += toward[i] * mass;

@@ -10,6 +10,8 @@ use crate::physics::element::Times;
 pub(crate) struct Load<'a> {
     /// The times by which forces and positions are multiplied.
     pub(crate) times: Times,
+    /// The simulated time in s of the properties of cloth that change in time.
+    pub(crate) time: f64,
     /// The acceleration by gravity in m/s².
     pub(crate) gravity: DVec3,
     /// The air around the cloth.

@@ -15,7 +15,7 @@ use super::bending::Bending;
 use super::incidence::IncidentRun;
 use super::load::Collapsed;
 use super::local_vertices::{CORNERS, LocalVertices};
-use super::scratch::Scratch;
+use super::scratch::{RowFactors, Scratch};
 use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::physics::ClothModel;
 use crate::physics::element::Times;
@@ -277,10 +277,14 @@ impl Assembling<'_, '_> {
         let mut far_others = &self.bending.far_others[..];
         let mut columns = &self.of.columns[..];
         let identity = identity(lanes);
-        let against = lanes.splat(-self.times.tau);
         let of_rows = self.of.rows.iter().zip(&scratch.rows);
-        for ((of, &[mass, bending]), (own, rhs)) in of_rows.zip(ahead.iter().zip(&mut scratch.rhs))
-        {
+        for ((of, factors), (own, rhs)) in of_rows.zip(ahead.iter().zip(&mut scratch.rhs)) {
+            let RowFactors {
+                mass,
+                bending,
+                bent: against,
+            } = *factors;
+            let against = lanes.splat(-against);
             let (lower, upper) = (of.lower as usize, of.upper as usize);
             let zero = lanes.splat(0.0);
             let (mut sums, mut bent) = ([zero; 3], zero);

@@ -17,6 +17,7 @@ mod passing;
 mod pins;
 mod ranks;
 mod rest_shapes;
+mod stiffness_in_time;
 mod threads_of_setup;
 mod unlike;
 mod velocities;

@@ -237,6 +237,24 @@ mod tests {
         assert_eq!(of(20, "quadratic").model().added_stretch(0), 0.0);
     }
 
+    /// Cloth that is ever four times as stiff wants steps half as long, also before it is.
+    #[test]
+    fn steps_are_bound_by_the_largest_stiffness_of_all_times() {
+        let of = |material: &str| {
+            let text = format!(
+                "time.step = 1e-4\nsolver.integrator = \"newmark\"\n[[cloth]]\ngrid = {{ size = 0.5, vertices = 12 }}\n\
+                 material = {{ density = 0.15, stretch = 1000, bending = 1e-5, {material} }}"
+            );
+            let world = World::build(&Scene::parse(&text, None, &[]).unwrap()).unwrap();
+            world.model().stiffest()[0].frequency
+        };
+        let later = "{ keyframes = [{ time = 1, value = 1 }, { time = 2, value = 4 }] }";
+        let ratio = of(&format!(
+            "stretch_factor = {later}, bending_factor = {later}"
+        )) / of("");
+        assert!((ratio - 2.0).abs() < 1e-9, "{ratio}");
+    }
+
     #[test]
     fn steps_above_the_bound_blow_up_and_are_told_and_others_do_neither() {
         for (integrator, damping) in [
