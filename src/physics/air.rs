@@ -1,9 +1,9 @@
 //! Drag and pressure of the air on a triangle.
 //!
-//! With `w` the triangle's velocity relative to the air, `n` its normal and `A` its area, each as
-//! it is, `F = −½ ρ A (Cₙ |w·n| (w·n) n + Cₜ |wₜ| wₜ)`, the second with the part of `w` in the
-//! triangle's plane: drag as of a plate, quadratic in the speed (e.g. Hoerner, Fluid-Dynamic Drag,
-//! ch. 3). A third acts on each corner.
+//! With `w` the triangle's velocity relative to the air in its middle, `n` its normal and `A` its
+//! area, each as it is, `F = −½ ρ A (Cₙ |w·n| (w·n) n + Cₜ |wₜ| wₜ)`, the second with the part
+//! of `w` in the triangle's plane: drag as of a plate, quadratic in the speed (e.g. Hoerner,
+//! Fluid-Dynamic Drag, ch. 3). A third acts on each corner.
 //!
 //! It is made implicit with the speeds `|w·n|` and `|wₜ|` of the step's beginning: `F = −B w` with
 //! `B = ½ ρ A (Cₙ |w·n| n nᵀ + Cₜ |wₜ| (I − n nᵀ))`, symmetric and positive semidefinite. So is
@@ -19,12 +19,13 @@ use glam::{DMat3, DVec3};
 
 use super::element::{Corners, Element, Times};
 use super::membrane::outer;
+use super::wind::Wind;
 
 /// The air around the cloth.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Air {
-    /// Velocity in m/s.
-    pub wind: DVec3,
+    /// Its velocity.
+    pub wind: Wind,
     /// Density in kg/m³.
     pub density: f64,
 }
@@ -45,7 +46,7 @@ impl Air {
     pub fn drag(&self, x: [DVec3; 3], v: [DVec3; 3], coefficients: [f64; 2]) -> Drag {
         let doubled = (x[1] - x[0]).cross(x[2] - x[0]);
         let normal = doubled.normalize_or_zero();
-        let relative = (v[0] + v[1] + v[2]) / 3.0 - self.wind;
+        let relative = (v[0] + v[1] + v[2]) / 3.0 - self.wind.at((x[0] + x[1] + x[2]) / 3.0);
         let across = relative.dot(normal);
         let along = (relative - normal * across).length();
         let scale = 0.25 * self.density * doubled.length();
@@ -104,12 +105,15 @@ impl Element<3> for Panel<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::wind::WindTable;
     use super::*;
 
     #[test]
     fn drag_is_that_of_a_plate() {
         let air = Air {
-            wind: DVec3::new(1.0, 0.0, 0.0),
+            wind: Wind::Uniform(DVec3::X),
             density: 1.2,
         };
         let x = [DVec3::ZERO, DVec3::X * 0.2, DVec3::Y * 0.1];
@@ -124,7 +128,40 @@ mod tests {
             assert!(direction.dot(drag.resistance * direction) >= 0.0);
         }
         assert_eq!(drag.resistance, drag.resistance.transpose());
-        let still = air.drag(x, [air.wind; 3], [1.5, 0.1]);
+        let still = air.drag(x, [DVec3::X; 3], [1.5, 0.1]);
         assert_eq!(still.force, DVec3::ZERO);
+    }
+
+    /// A wall of height H in wind that grows evenly from 0 to W is pushed by ρ C b W² H/6: by the
+    /// middles of n rows of triangles, less a part of about 1/n².
+    #[test]
+    fn a_wall_in_wind_that_grows_with_height_is_pushed_as_the_integral_says() {
+        let (density, drag, wind, height, n) = (1.2, 1.1, 8.0, 3.0, 50);
+        let table = WindTable {
+            lines: [vec![], vec![], vec![0.0, height]],
+            velocities: vec![DVec3::ZERO, DVec3::X * wind],
+        };
+        let air = Air {
+            wind: Wind::Table {
+                table: Arc::new(table),
+                strength: 1.0,
+            },
+            density,
+        };
+        let side = height / f64::from(n);
+        let mut force = DVec3::ZERO;
+        for row in 0..n {
+            let at = |y: f64, z: f64| DVec3::new(0.0, y * side, (f64::from(row) + z) * side);
+            for corners in [
+                [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)],
+                [(0.0, 0.0), (1.0, 1.0), (0.0, 1.0)],
+            ] {
+                let corners = corners.map(|(y, z)| at(y, z));
+                force += air.drag(corners, [DVec3::ZERO; 3], [drag, 0.0]).force;
+            }
+        }
+        let known = density * drag * side * wind * wind * height / 6.0;
+        assert!((force.x / known - 1.0).abs() < 1e-3, "{} {known}", force.x);
+        assert!(force.y.abs() + force.z.abs() < 1e-12);
     }
 }

@@ -17,7 +17,7 @@
 //! | `at_rest` | the shape at rest, of a mesh or a flat pattern |
 //! | `element` | what elements of all kinds add to a system |
 //! | `bending_of_mesh` | which of these a cloth has |
-//! | [`air`] | drag |
+//! | [`air`], [`wind`] | drag |
 //! | `at_time` | what of cloth changes in time |
 //! | `stiffest` | the fastest motion, which bounds explicit steps |
 //!
@@ -46,6 +46,7 @@ pub mod rigidity;
 pub mod shell;
 pub mod spring;
 mod stiffest;
+pub mod wind;
 #[cfg(test)]
 pub(crate) use model::tests;
 

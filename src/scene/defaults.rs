@@ -9,7 +9,7 @@ use weft_runtime::Policy;
 use super::{
     AirInTime, Balance, BendingModel, Colours, ContactPairs, ContactParameters, Crossings, Culling,
     Format, InTime, Integrator, Material, MembraneModel, Output, Partition, Pipeline,
-    Preconditioner, Response, Sides, Solver, Squeezed, Start, Substeps, Time,
+    Preconditioner, Response, Sides, Solver, Squeezed, Start, Substeps, Time, WindInTime,
 };
 
 /// Acceleration of gravity in m/s², z up.
@@ -73,7 +73,7 @@ impl Material {
 impl Default for AirInTime {
     fn default() -> Self {
         Self {
-            wind: InTime::constant(DVec3::ZERO),
+            wind: WindInTime::Uniform(InTime::constant(DVec3::ZERO)),
             density: InTime::constant(1.204),
         }
     }

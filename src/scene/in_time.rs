@@ -99,7 +99,8 @@ impl<F: Form> Changing<F>
 where
     F::Value: Copy + PartialEq,
 {
-    fn read_keyframes(&self, table: &Table<'_>) -> Option<InTime<F::Value>> {
+    /// Reads a table with keyframes.
+    pub(super) fn read_keyframes(&self, table: &Table<'_>) -> Option<InTime<F::Value>> {
         let interpolation = OneOf::<Interpolation>::NEW.read(table, "interpolation");
         let repeat = Flag.read(table, "repeat").unwrap_or(false);
         if !table.has("keyframes") {

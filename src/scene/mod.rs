@@ -58,6 +58,7 @@ pub mod schema;
 mod sections;
 #[cfg(test)]
 mod tests;
+mod wind;
 
 use std::path::PathBuf;
 
@@ -73,6 +74,7 @@ pub use motion::{Interpolation, Keyframe, Motion, Turn};
 pub use output::{Colours, Format, Output};
 use quantity::Number;
 pub use quantity::parse_time;
+pub use wind::WindInTime;
 
 /// A checked scene.
 #[derive(Clone, Debug, PartialEq)]
@@ -480,8 +482,8 @@ impl BendingModel {
 /// The air around cloth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AirInTime {
-    /// Its velocity in m/s.
-    pub wind: InTime<DVec3>,
+    /// Its velocity.
+    pub wind: WindInTime,
     /// Its density in kg/m³.
     pub density: InTime<f64>,
 }

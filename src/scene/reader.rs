@@ -303,6 +303,56 @@ impl<'a> Table<'a> {
         )))
     }
 
+    /// An array of quantities, or `None` if absent or wrong.
+    pub(super) fn quantities(
+        &self,
+        key: &'static str,
+        dimension: Dimension,
+        most: usize,
+    ) -> Option<Vec<f64>> {
+        let quantity =
+            |node: &Node, path: &str| self.quantity_of(node, path, dimension, Range::Any);
+        self.elements(key, most, quantity)
+    }
+
+    /// An array of vectors of quantities, or `None` if absent or wrong.
+    pub(super) fn vectors(
+        &self,
+        key: &'static str,
+        dimension: Dimension,
+        most: usize,
+    ) -> Option<Vec<DVec3>> {
+        let vector = |node: &Node, path: &str| {
+            DVec3::from_array(self.array_of(node, path, dimension, Range::Any))
+        };
+        self.elements(key, most, vector)
+    }
+
+    /// The elements of an array, or `None` if absent or wrong.
+    fn elements<T>(
+        &self,
+        key: &'static str,
+        most: usize,
+        read: impl Fn(&Node, &str) -> T,
+    ) -> Option<Vec<T>> {
+        let entry = self.entry(key)?;
+        let Value::Array(nodes) = &entry.node.value else {
+            self.note(key, wants("an array", &entry.node.value));
+            return None;
+        };
+        if nodes.len() > most {
+            let message = format!("has {} elements, the most are {most}", nodes.len());
+            self.note(key, message);
+            return None;
+        }
+        let nodes = nodes.iter().enumerate();
+        Some(
+            nodes
+                .map(|(index, node)| read(node, &self.key(&format!("{key}.{index}"))))
+                .collect(),
+        )
+    }
+
     /// Two quantities, or one that stands for both; `None` if absent.
     pub(super) fn pair(
         &self,

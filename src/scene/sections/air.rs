@@ -1,10 +1,11 @@
 //! The keys of `[air]`.
 
-use crate::scene::form::{Amount, Vector};
+use crate::scene::form::Amount;
 use crate::scene::in_time::Changing;
 use crate::scene::key::{Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
+use crate::scene::wind::ByPlace;
 use crate::scene::{AirInTime, Scene};
 
 type Of<F> = Value<AirInTime, F>;
@@ -16,7 +17,7 @@ impl Section for AirInTime {
         Key::new(
             "wind",
             &Of {
-                form: Changing(Vector(Dimension::SPEED, Range::Any)),
+                form: ByPlace,
                 get: |air| Some(air.wind.clone()),
                 set: |air, wind| air.wind = wind,
             },

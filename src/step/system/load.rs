@@ -6,7 +6,7 @@ use crate::physics::air::Air;
 use crate::physics::element::Times;
 
 /// The loads and times of a system.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Load<'a> {
     /// The times by which forces and positions are multiplied.
     pub(crate) times: Times,

@@ -21,6 +21,7 @@ mod stiffness_in_time;
 mod threads_of_setup;
 mod unlike;
 mod velocities;
+mod wind;
 
 use std::time::Duration;
 
