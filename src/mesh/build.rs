@@ -53,7 +53,9 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
             } => {
                 let groups = cloth.pins.iter().filter_map(|pin| match &pin.held {
                     Held::Group(name) => Some(name.as_str()),
-                    Held::Nearest(_) | Held::Box { .. } | Held::Vertices(_) => None,
+                    Held::Nearest(_) | Held::Box { .. } | Held::Vertices(_) | Held::Near { .. } => {
+                        None
+                    }
                 });
                 let mut groups: Vec<&str> = groups.collect();
                 groups.sort_unstable();

@@ -587,17 +587,25 @@ pub enum Held {
     Group(String),
     /// The vertices of these numbers, from 0, as the cloth's file or its grid has them.
     Vertices(Vec<u64>),
+    /// All vertices of the initial shape that are near the surface of a body at the start. The pin
+    /// follows that body.
+    Near {
+        /// The name of the body.
+        body: String,
+        /// The largest distance in m.
+        within: f64,
+    },
 }
 
 impl Held {
-    /// The middle of it, in m; not a number for groups and numbers, for the scene does not
-    /// know their vertices.
+    /// The middle of it, in m; not a number for groups, numbers and what is near a body, for the
+    /// scene does not know their vertices.
     #[must_use]
     pub fn middle(&self) -> DVec3 {
         match *self {
             Self::Nearest(point) => point,
             Self::Box { min, max } => min.midpoint(max),
-            Self::Group(_) | Self::Vertices(_) => DVec3::NAN,
+            Self::Group(_) | Self::Vertices(_) | Self::Near { .. } => DVec3::NAN,
         }
     }
 }

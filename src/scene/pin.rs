@@ -1,9 +1,10 @@
 //! The keys of `pins` of a `[[cloth]]`.
 
 use glam::DVec3;
+use serde_json::{Value as Json, json};
 
 use super::error::did_you_mean;
-use super::form::{Amount, Direction, Numbers, Text, Vector, Written, plain};
+use super::form::{Amount, Bare, Direction, Form, Numbers, Text, Vector, Written, plain};
 use super::key::{Key, Nested, Value, read_keys, write_inline};
 use super::load::MOST_VERTICES;
 use super::motion;
@@ -21,6 +22,7 @@ pub(super) struct PinKeys {
     max: Option<DVec3>,
     group: Option<String>,
     vertices: Option<Vec<u64>>,
+    near: Option<Near>,
     rail: Option<DVec3>,
     plane: Option<DVec3>,
     velocity: Option<DVec3>,
@@ -28,6 +30,63 @@ pub(super) struct PinKeys {
     follow: Option<String>,
     from: Option<f64>,
     until: Option<f64>,
+}
+
+/// The vertices that are near a body.
+#[derive(Clone, Debug)]
+struct Near {
+    /// The name of the body.
+    body: String,
+    /// The largest distance from its surface in m.
+    within: f64,
+}
+
+/// A table with the name of a body and a distance.
+struct NearBody;
+
+const WITHIN: Bare = Bare(Dimension::LENGTH, Range::Positive);
+
+impl Form for NearBody {
+    type Value = Near;
+
+    fn read(&self, table: &Table<'_>, key: &'static str) -> Option<Near> {
+        if !table.has(key) {
+            return None;
+        }
+        table.table(key, |table| {
+            let (body, within) = (Text.read(table, "body"), WITHIN.read(table, "within"));
+            if !table.has("body") {
+                table.note_missing("body", "body = \"figure\"");
+            }
+            if !table.has("within") {
+                table.note_missing("within", "within = \"5 mm\"");
+            }
+            let (body, within) = (body?, within?);
+            Some(Near { body, within })
+        })
+    }
+
+    fn write(&self, Near { body, within }: &Near) -> Written {
+        let (body, within) = (Text.write(body).text, WITHIN.write(within).text);
+        plain(format!("{{ body = {body}, within = {within} }}"))
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "a table with `body`, {}, and `within`, {}",
+            Text.describe(),
+            WITHIN.describe()
+        )
+    }
+
+    fn schema(&self) -> Json {
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": { "body": Text.schema(), "within": WITHIN.schema() },
+            "required": ["body", "within"],
+        })
+    }
 }
 
 type Of<F> = Value<PinKeys, F>;
@@ -44,7 +103,7 @@ pub(super) const KEYS: &[Key<PinKeys>] = &[
             set: |pin, point| pin.nearest = Some(point),
         },
         "The vertex nearest to this point of the cloth as it starts is held. A pin has this, `min` \
-         and `max`, `group`, or `vertices`.",
+         and `max`, `group`, `vertices`, or `near`.",
     )
     .unset("none"),
     Key::new(
@@ -86,6 +145,17 @@ pub(super) const KEYS: &[Key<PinKeys>] = &[
         },
         "The numbers of vertices, from 0, in the order of the cloth's file, or of its grid: along x \
          first. All of them are held.",
+    )
+    .unset("none"),
+    Key::new(
+        "near",
+        &Of {
+            form: NearBody,
+            get: |pin| pin.near.clone(),
+            set: |pin, near| pin.near = Some(near),
+        },
+        "All vertices of the cloth as it starts that are no farther than `within` from the surface of \
+         a body as it starts. All of them are held, and follow that body.",
     )
     .unset("none"),
     Key::new(
@@ -192,7 +262,8 @@ pub(super) fn pin(table: &Table<'_>, step: f64, has_file: bool) -> Pin {
         }
     };
     let mut motion = motion_of(table, "pin", said.velocity, held.middle(), step);
-    if let (Held::Group(_) | Held::Vertices(_), Some(motion)) = (&held, &mut motion)
+    if let (Held::Group(_) | Held::Vertices(_) | Held::Near { .. }, Some(motion)) =
+        (&held, &mut motion)
         && motion.center.is_nan()
     {
         if motion.turns() {
@@ -211,7 +282,16 @@ pub(super) fn pin(table: &Table<'_>, step: f64, has_file: bool) -> Pin {
         );
     }
     let has_own = said.velocity.is_some() || motion.is_some();
-    if said.follow.is_some() && has_own {
+    let near = match &held {
+        Held::Near { body, .. } => Some(body.clone()),
+        _ => None,
+    };
+    if near.is_some() && (has_own || said.follow.is_some()) {
+        table.note(
+            "near",
+            "vertices near a body follow that body: leave out `velocity`, `motion` and `follow`",
+        );
+    } else if said.follow.is_some() && has_own {
         table.note(
             "follow",
             "a pin has one of `velocity`, `motion` and `follow`; a body that it follows has its own",
@@ -231,7 +311,7 @@ pub(super) fn pin(table: &Table<'_>, step: f64, has_file: bool) -> Pin {
         slide,
         velocity: said.velocity.unwrap_or(DVec3::ZERO),
         motion,
-        follow: said.follow.filter(|_| !has_own),
+        follow: near.or(said.follow).filter(|_| !has_own),
         from: said.from,
         until: said.until,
     }
@@ -246,8 +326,12 @@ pub(super) fn follow(cloth: &mut Cloth, bodies: &[Body]) -> Result<(), String> {
         };
         let Some(body) = bodies.iter().find(|body| body.name == *name) else {
             let hint = did_you_mean(nearest(name, bodies.iter().map(|body| body.name.as_str())));
+            let key = match pin.held {
+                Held::Near { .. } => "near.body",
+                _ => "follow",
+            };
             return Err(format!(
-                "pin {index} of cloth `{}` has follow = \"{}\", and no body has that name{hint}",
+                "pin {index} of cloth `{}` has {key} = \"{}\", and no body has that name{hint}",
                 cloth.name,
                 Short(name)
             ));
@@ -265,18 +349,24 @@ fn held(table: &Table<'_>, said: &PinKeys) -> Held {
         said.max,
         &said.group,
         &said.vertices,
+        &said.near,
     ) {
-        (Some(nearest), None, None, None, None) => Held::Nearest(nearest),
-        (None, None, None, Some(group), None) => Held::Group(group.clone()),
-        (None, None, None, None, Some(vertices)) => Held::Vertices(vertices.clone()),
-        (None, Some(min), Some(max), None, None) => {
+        (Some(nearest), None, None, None, None, None) => Held::Nearest(nearest),
+        (None, None, None, Some(group), None, None) => Held::Group(group.clone()),
+        (None, None, None, None, Some(vertices), None) => Held::Vertices(vertices.clone()),
+        (None, None, None, None, None, Some(near)) => Held::Near {
+            body: near.body.clone(),
+            within: near.within,
+        },
+        (None, Some(min), Some(max), None, None, None) => {
             if min.cmpgt(max).any() {
                 table.note("min", "must not be greater than `max` along any axis");
             }
             Held::Box { min, max }
         }
         _ => {
-            let message = "wants one of `nearest = [x, y, z]`, both `min` and `max`, `group = \"NAME\"`, and `vertices = [0, 1]`";
+            let message = "wants one of `nearest = [x, y, z]`, both `min` and `max`, `group = \"NAME\"`, `vertices = [0, 1]`, and \
+                           `near = { body = \"NAME\", within = \"5 mm\" }`";
             table.note("", message);
             Held::Nearest(DVec3::NAN)
         }
@@ -310,6 +400,12 @@ impl From<&Pin> for PinKeys {
             Held::Box { min, max } => (said.min, said.max) = (Some(*min), Some(*max)),
             Held::Group(name) => said.group = Some(name.clone()),
             Held::Vertices(vertices) => said.vertices = Some(vertices.clone()),
+            Held::Near { body, within } => {
+                said.near = Some(Near {
+                    body: body.clone(),
+                    within: *within,
+                });
+            }
         }
         let (rail, plane) = match pin.slide {
             Slide::Nowhere => (None, None),
@@ -324,7 +420,7 @@ impl From<&Pin> for PinKeys {
             plane,
             velocity: moves.then_some(pin.velocity),
             motion: pin.motion.clone().filter(|_| own),
-            follow: pin.follow.clone(),
+            follow: pin.follow.clone().filter(|_| said.near.is_none()),
             from: pin.from,
             until: pin.until,
             ..said

@@ -843,7 +843,7 @@ fn bad_scenes_are_refused_with_these_words() {
         &cloth("pins = [{ nearest = [0, 0, 0], min = [0, 0, 0] }]"),
         &[],
         &format!(
-            "{ok}:4: cloth.pins: wants one of `nearest = [x, y, z]`, both `min` and `max`, `group = \"NAME\"`, and `vertices = [0, 1]`"
+            "{ok}:4: cloth.pins: wants one of `nearest = [x, y, z]`, both `min` and `max`, `group = \"NAME\"`, `vertices = [0, 1]`, and `near = {{ body = \"NAME\", within = \"5 mm\" }}`"
         ),
     );
     for (keys, message) in [

@@ -11,6 +11,7 @@ mod ledger;
 mod limits;
 mod memory;
 mod moving;
+mod near_pins;
 mod news;
 mod open_bodies;
 mod passing;

@@ -66,12 +66,32 @@ pub enum WorldError {
         source: MeshError,
     },
     /// A pin holds nothing.
-    #[error("pin {pin} of cloth `{cloth}` holds no vertex; move its box over the cloth")]
+    #[error("pin {pin} of cloth `{cloth}` holds no vertex; {remedy}")]
     EmptyPin {
         /// The cloth's name.
         cloth: String,
         /// The pin's place in the list, from 0.
         pin: usize,
+        /// The way to give it one.
+        remedy: &'static str,
+    },
+    /// A pin holds what is near a body, and nothing is.
+    #[error(
+        "pin {pin} of cloth `{cloth}` holds no vertex: none starts within {within:.4} m of body `{body}`, {}",
+        Nearest(nearest)
+    )]
+    NothingNear {
+        /// The cloth's name.
+        cloth: String,
+        /// The pin's place in the list, from 0.
+        pin: usize,
+        /// The body's name.
+        body: String,
+        /// The distance that was asked for, in m.
+        within: f64,
+        /// The vertex that is nearest to the body, and its distance in m; `None` if all lie beside
+        /// it.
+        nearest: Option<(usize, f64)>,
     },
     /// A pin names a group that is not in the file.
     #[error(
@@ -172,6 +192,21 @@ pub enum WorldError {
         /// How many other pairs cross.
         others: usize,
     },
+}
+
+/// The vertex that is nearest to a body, for a message.
+struct Nearest<'a>(&'a Option<(usize, f64)>);
+
+impl fmt::Display for Nearest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some((vertex, distance)) => write!(
+                f,
+                "and the nearest one, vertex {vertex}, is {distance:.4} m away; make near.within at least that, or move one of them"
+            ),
+            None => f.write_str("and none lies over it; move one of them"),
+        }
+    }
 }
 
 /// The names of groups for a message.

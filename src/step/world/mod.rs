@@ -231,6 +231,11 @@ impl World {
         let (mut pinned, mut velocities) = (Vec::<Pinned>::new(), Vec::new());
         let mut pins_before = 0;
         let (mut spans, mut polygons) = (Vec::new(), Vec::new());
+        let bodies = BodiesAtStart {
+            solids: &solids,
+            motions: &body_motions,
+            skins: &skins,
+        };
         for cloth in &scene.cloths {
             let file = build_cloth_of_file(cloth)?;
             counts.add_cloth(&file.mesh);
@@ -249,7 +254,7 @@ impl World {
             let warp = warp(cloth, file.axes);
             let rest = build_rest(cloth, &file)?;
             checksums.extend(rest.as_ref().map(checksum_of_rest));
-            let pin_of = pins_of_vertices(&file, cloth, &scene.bodies)?;
+            let pin_of = pins_of_vertices(&file, cloth, &scene.bodies, &bodies)?;
             let mesh = file.mesh;
             spans.push(widest_face(&mesh));
             let at_rest = match &rest {
@@ -268,11 +273,6 @@ impl World {
                 })?;
                 model.inflate_last(cloth.pressure);
             }
-            let bodies = BodiesAtStart {
-                solids: &solids,
-                motions: &body_motions,
-                skins: &skins,
-            };
             check_start(scene, &bodies, &cloth.name, &mesh)?;
             check_thickness(
                 &mesh,

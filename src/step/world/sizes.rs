@@ -243,7 +243,9 @@ impl World {
                 .enumerate()
                 .filter_map(|(pin, of)| match of.held {
                     Held::Nearest(point) => Some((pin, point)),
-                    Held::Box { .. } | Held::Group(_) | Held::Vertices(_) => None,
+                    Held::Box { .. } | Held::Group(_) | Held::Vertices(_) | Held::Near { .. } => {
+                        None
+                    }
                 });
             let points: Vec<_> = points.collect();
             if points.is_empty() {

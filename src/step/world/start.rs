@@ -19,6 +19,7 @@ pub(super) fn pins_of_vertices(
     file: &FileMesh,
     cloth: &Cloth,
     bodies: &[Body],
+    at_start: &BodiesAtStart<'_>,
 ) -> Result<Vec<Option<usize>>, WorldError> {
     let mesh = &file.mesh;
     let mut pin_of: Vec<Option<usize>> = vec![None; mesh.positions.len()];
@@ -77,11 +78,38 @@ pub(super) fn pins_of_vertices(
                 }
                 held
             }
+            Held::Near { body, within } => {
+                let number = bodies.iter().position(|of| of.name == *body);
+                let distances =
+                    number.map_or_else(Vec::new, |number| at_start.distances(number, mesh));
+                let held: Vec<usize> = (0..distances.len())
+                    .filter(|&vertex| distances[vertex] <= *within)
+                    .collect();
+                if held.is_empty() {
+                    let of_vertices = distances.into_iter().enumerate();
+                    let nearest = of_vertices.min_by(|(_, a), (_, b)| a.total_cmp(b));
+                    return Err(WorldError::NothingNear {
+                        cloth: cloth.name.clone(),
+                        pin: index,
+                        body: body.clone(),
+                        within: *within,
+                        nearest: nearest.filter(|(_, distance)| distance.is_finite()),
+                    });
+                }
+                held
+            }
         };
         if held.is_empty() {
             return Err(WorldError::EmptyPin {
                 cloth: cloth.name.clone(),
                 pin: index,
+                remedy: match &pin.held {
+                    Held::Group(_) => "put vertices of the cloth into its group, or leave it out",
+                    Held::Vertices(_) => "give it the numbers of some, or leave it out",
+                    Held::Nearest(_) | Held::Box { .. } | Held::Near { .. } => {
+                        "move its box over the cloth"
+                    }
+                },
             });
         }
         for vertex in held {
@@ -113,6 +141,16 @@ pub(super) struct BodiesAtStart<'a> {
     pub(super) solids: &'a [Solid],
     pub(super) motions: &'a [BodyMotion],
     pub(super) skins: &'a [Skin<'a>],
+}
+
+impl BodiesAtStart<'_> {
+    /// The distance in m of each vertex of a mesh from the surface of a body, on either side;
+    /// infinite beside a square of triangles.
+    fn distances(&self, body: usize, mesh: &TriMesh) -> Vec<f64> {
+        let (solid, pose) = (&self.solids[body], self.motions[body].at(0.0));
+        let distance = |vertex: usize| solid.gap(pose.undo(mesh.positions[vertex])).abs();
+        parallel::map(mesh.positions.len(), distance)
+    }
 }
 
 /// The number of vertices that are looked at in one go.
