@@ -19,7 +19,7 @@ mod view;
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ use weft_runtime::comm::virtual_time::Network;
 use weftwork::memory::{Limit, Ranks};
 use weftwork::output::{EVENTS_SCHEMA, Event};
 use weftwork::run::{
-    Audit, Begun, Driver, Resume, RunOptions, RunSummary, Show, Stop, TraceSummary, run,
+    Audit, Begun, Driver, Resume, RunOptions, RunSummary, Show, Stop, TraceSummary, remembered, run,
 };
 use weftwork::scene::Scene;
 use weftwork::scene::load::MOST_STEPS;
@@ -286,6 +286,13 @@ fn prepare(arguments: &RunArguments, ranks: Ranks) -> Result<Scene, Failure> {
         limit: memory_limit(arguments.memory)?,
     };
     let mut scene = load(&arguments.scene, &overrides, room)?;
+    // Changes that the run has had before, unless the keys are changed again.
+    let out = out_of(arguments, &scene);
+    let mut all = remembered(&scene, &out, resume_of(arguments).as_ref());
+    if !all.is_empty() {
+        all.extend(overrides);
+        scene = load(&arguments.scene, &all, room)?;
+    }
     if let Some(end) = arguments.until {
         scene.time.end = ending(end, scene.time.step)?;
     }
@@ -314,6 +321,21 @@ fn ending(end: f64, step: f64) -> Result<f64, Failure> {
     Err(Failure { code: 2, message })
 }
 
+/// The directory of the outputs.
+fn out_of(arguments: &RunArguments, scene: &Scene) -> PathBuf {
+    let out = arguments.out.clone();
+    out.unwrap_or_else(|| Path::new("runs").join(&scene.name))
+}
+
+/// The state to go on from, if the run is to.
+fn resume_of(arguments: &RunArguments) -> Option<Resume> {
+    (arguments.resume.clone()).map(|checkpoint| match checkpoint {
+        None => Resume::Newest,
+        Some(word) if word == Path::new("auto") => Resume::Auto,
+        Some(checkpoint) => Resume::From(checkpoint),
+    })
+}
+
 fn run_options(
     arguments: &RunArguments,
     scene: &Scene,
@@ -328,15 +350,8 @@ fn run_options(
         driver,
         memory,
         steps: arguments.steps,
-        out: arguments
-            .out
-            .clone()
-            .unwrap_or_else(|| Path::new("runs").join(&scene.name)),
-        resume: (arguments.resume.clone()).map(|checkpoint| match checkpoint {
-            None => Resume::Newest,
-            Some(word) if word == Path::new("auto") => Resume::Auto,
-            Some(checkpoint) => Resume::From(checkpoint),
-        }),
+        out: out_of(arguments, scene),
+        resume: resume_of(arguments),
         overwrite: arguments.overwrite,
         stop,
         trace: arguments.trace,

@@ -129,6 +129,12 @@ impl Checkpoint {
         format!("state.{step:06}.ckpt")
     }
 
+    /// The number of steps that the name of a checkpoint says; `None` if it has another name.
+    #[must_use]
+    pub fn step_in_name(path: &Path) -> Option<u64> {
+        step_of(path.file_name()?.to_str()?)
+    }
+
     /// Writes it into the run's directory, then removes all others of the run but the newest before
     /// it.
     ///

@@ -67,9 +67,9 @@ pub use picture::{Animation, Camera, Checker, Drawing, Item, Picture, Playing, l
 pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
-    BalanceRecord, BodyRecord, ClothRecord, FramesRecord, MachineRecord, PartitionRecord,
-    ProgramRecord, RankRecord, ResultRecord, RunRecord, SceneRecord, StartRecord, TraceRecord,
-    ViewRecord,
+    BalanceRecord, BodyRecord, ChangeRecord, ClothRecord, FramesRecord, MachineRecord,
+    PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord, SceneRecord, StartRecord,
+    TraceRecord, ViewRecord,
 };
 pub use state_hash::{Hashed, StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};

@@ -5,11 +5,12 @@
 //! same schema, a changed meaning makes it 2. Numbers that are not finite are written as `null`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
-use weft_io::read_regular;
+use weft_io::{Show as _, read_regular};
 use weft_report::{Efficiency, Phase as PhaseRecord};
 use weft_runtime::trace::Sharing;
 
@@ -76,6 +77,10 @@ pub struct RunRecord {
     /// The reason why its linear solves went no further; of those since it went on.
     #[serde(default)]
     pub solves: Option<Stops>,
+    /// The keys of the scene that were changed when the run went on, in the order of steps; the
+    /// scene is that of the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangeRecord>,
     /// The step of the checkpoint from which the run went on; what is measured is of the time
     /// since.
     #[serde(default)]
@@ -156,6 +161,32 @@ pub struct StartRecord {
     pub kept: Option<u64>,
     /// The simulated time in s after which none could, if that was since the run went on.
     pub free_after_s: Option<f64>,
+}
+
+/// A key of the scene that has another value from a step on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChangeRecord {
+    /// The number of steps that were taken before.
+    pub step: u64,
+    /// The simulated time in s from which it holds.
+    pub time_s: f64,
+    /// Its dotted name, as `--set` takes it.
+    pub key: String,
+    /// Its value before, as scenes have it; `None` if it was not set.
+    pub before: Option<String>,
+    /// Its value from then on; `None` if it is not set.
+    pub now: Option<String>,
+}
+
+impl fmt::Display for ChangeRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |value: &Option<String>| match value {
+            Some(value) => value.shown().to_string(),
+            None => "nothing".to_owned(),
+        };
+        let (key, now, before) = (self.key.shown(), shown(&self.now), shown(&self.before));
+        write!(f, "{key} = {now} where it had {before} before")
+    }
 }
 
 /// The machine that a run ran on.
@@ -445,6 +476,7 @@ impl RunRecord {
             sharing: None,
             result: None,
             solves: None,
+            changes: Vec::new(),
             resumed_from: None,
             audit: None,
             trace: None,

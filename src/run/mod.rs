@@ -5,6 +5,7 @@
 
 mod alike;
 mod certified;
+mod changes;
 mod cuts;
 mod driver;
 mod error;
@@ -29,6 +30,7 @@ mod writer;
 
 pub use self::alike::{Differences, Given, compare};
 pub use self::certified::CertifiedTotals;
+pub use self::changes::remembered;
 pub use self::cuts::Cuts;
 pub use self::driver::{AgreedRun, run, run_rank};
 pub use self::error::RunError;

@@ -50,6 +50,7 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
     let mut record = record(world.scene(), options, quality);
     record.frames = (world.scene().output.frames).then(|| frames_record(world));
     record.start = start_record(world);
+    record.changes = opened.changes;
     let header = start.checkpoint.as_ref().map(|c| &c.header);
     record.resumed_from = header.map(|header| header.step);
     let header = header.filter(|_| start.in_place);

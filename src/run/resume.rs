@@ -1,20 +1,21 @@
 //! Going on from a checkpoint: which one, and whether it is one of this scene.
 //!
-//! The keys that say how exactly equations are solved and in which parts steps may be taken
-//! ([`Scene::exactness_keys`]) may have changed: a run that failed for it has to be helped. The
-//! trajectory is another one from there on, and the record says so.
+//! The keys that say how exactly equations are solved and in which parts steps may be taken may have
+//! changed, for a run that failed for it has to be helped, and so may the forces that act
+//! ([`Scene::keys_of_later`]). The trajectory is another one from there on, and the record says so.
 
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use weft_io::Show as _;
 
+use super::changes::{differences, earlier, sentences};
 use super::{Resume, RunError, RunOptions};
 use crate::build_identity::BuildIdentity;
 use crate::output::checkpoint::Header;
 use crate::output::{
-    Checkpoint, Collection, Destination, FrameSeries, HistoryWriter, OutputError, RunDirectory,
-    RunRecord,
+    ChangeRecord, Checkpoint, Collection, Destination, FrameSeries, HistoryWriter, OutputError,
+    RunDirectory, RunRecord,
 };
 use crate::scene::Scene;
 use crate::step::World;
@@ -26,6 +27,8 @@ pub(super) struct Opened {
     pub(super) checkpoint: Option<Checkpoint>,
     /// Whether the outputs in the directory are continued.
     pub(super) in_place: bool,
+    /// The changes of the scene since the run began, in the order of steps.
+    pub(super) changes: Vec<ChangeRecord>,
     /// Notices about it that a reader of the result must know, each a sentence.
     pub(super) notices: Vec<String>,
 }
@@ -33,6 +36,8 @@ pub(super) struct Opened {
 /// A state to go on from.
 struct Found {
     checkpoint: Checkpoint,
+    /// The changes of the scene since that state, and before it.
+    changes: Vec<ChangeRecord>,
     path: PathBuf,
     /// Whether it lies in the output directory.
     in_place: bool,
@@ -47,12 +52,16 @@ pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunErr
     let destination = Destination::look(out)?;
     let found = match &options.resume {
         None => None,
-        Some(Resume::From(path)) => Some(Found {
-            checkpoint: read_state(path, world)?,
-            path: path.clone(),
-            in_place: is_in(path, out),
-            damage: None,
-        }),
+        Some(Resume::From(path)) => {
+            let (checkpoint, changes) = read(path, world)?;
+            Some(Found {
+                checkpoint,
+                changes,
+                path: path.clone(),
+                in_place: is_in(path, out),
+                damage: None,
+            })
+        }
         Some(Resume::Newest) => match newest(out, world)? {
             None => return Err(OutputError::NoCheckpoint { path: out.clone() }.into()),
             found => found,
@@ -71,10 +80,16 @@ pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunErr
     };
     let mut notices = directory.notices().to_vec();
     notices.extend(found.as_ref().and_then(other_build));
+    let (checkpoint, changes) = match found {
+        Some(found) => (Some(found.checkpoint), found.changes),
+        None => (None, Vec::new()),
+    };
+    notices.extend(sentences(&changes));
     Ok(Opened {
         directory,
-        checkpoint: found.map(|found| found.checkpoint),
+        checkpoint,
         in_place: false,
+        changes,
         notices,
     })
 }
@@ -102,11 +117,13 @@ fn go_on(
     notices.extend(other_build(&found));
     notices.extend(of_history);
     notices.extend(missing(&directory, header.step));
+    notices.extend(sentences(&found.changes));
     Checkpoint::remove_after(&directory, header.step)?;
     Ok(Opened {
         directory,
         checkpoint: Some(found.checkpoint),
         in_place: true,
+        changes: found.changes,
         notices,
     })
 }
@@ -115,19 +132,20 @@ fn go_on(
 fn newest(out: &Path, world: &World) -> Result<Option<Found>, RunError> {
     let mut damage = None;
     for (step, path) in Checkpoint::all(out)? {
-        let read = read_state(&path, world).and_then(|checkpoint| {
+        let read = read(&path, world).and_then(|(checkpoint, changes)| {
             let of = checkpoint.header.step;
             if of == step {
-                return Ok(checkpoint);
+                return Ok((checkpoint, changes));
             }
             let what = format!("it is of step {of}, which is not the one in its name");
             let path = path.clone();
             Err(OutputError::Damaged { path, what }.into())
         });
         match read {
-            Ok(checkpoint) => {
+            Ok((checkpoint, changes)) => {
                 return Ok(Some(Found {
                     checkpoint,
+                    changes,
                     path,
                     in_place: true,
                     damage,
@@ -216,12 +234,20 @@ fn step_of_frame(name: &str) -> Option<u64> {
 /// # Errors
 /// It cannot be read, is damaged, or is of another scene.
 pub fn read_state(path: &Path, world: &World) -> Result<Checkpoint, RunError> {
+    Ok(read(path, world)?.0)
+}
+
+/// Reads a checkpoint of this world, and what the run has changed in its scene until then and there.
+fn read(path: &Path, world: &World) -> Result<(Checkpoint, Vec<ChangeRecord>), RunError> {
     let checkpoint = Checkpoint::read(path)?;
     let header = &checkpoint.header;
-    check(header, world).map_err(|what| RunError::OtherScene {
+    let changed = check(header, world).map_err(|what| RunError::OtherScene {
         path: path.to_owned(),
         what,
     })?;
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    let mut changes = earlier(folder, header.step);
+    changes.extend(changed);
     let time = header.step as f64 * world.scene().time.step;
     // As it was computed, but for what a last digit may lose in the text of a header.
     if (header.time_s - time).abs() > 1e-12 * time {
@@ -232,7 +258,7 @@ pub fn read_state(path: &Path, world: &World) -> Result<Checkpoint, RunError> {
         let path = path.to_owned();
         return Err(OutputError::Damaged { path, what }.into());
     }
-    Ok(checkpoint)
+    Ok((checkpoint, changes))
 }
 
 fn is_in(path: &Path, directory: &Path) -> bool {
@@ -246,65 +272,12 @@ fn is_in(path: &Path, directory: &Path) -> bool {
     }
 }
 
-/// The lines of a scene that is written out that are about some keys, or those that are not. Keys
-/// stand beside the headers of their tables.
-fn part<'a>(scene: &'a str, keys: &[(String, &str)], about: bool) -> Vec<&'a str> {
-    let mut table = "";
-    let is_of_part = |line: &&'a str| {
-        if line.starts_with('[') {
-            table = line;
-        }
-        let key = line.split_once('=').map_or("", |(key, _)| key.trim());
-        let found = keys.iter().any(|(of, name)| of == table && *name == key);
-        found == about
-    };
-    scene.lines().filter(is_of_part).collect()
-}
-
-/// Tells people what a scene says of exactness that a checkpoint does not, and the other way round;
-/// nothing if they say the same.
-pub(super) fn changed(header: &Header, world: &World) -> Option<String> {
-    let keys = world.scene().exactness_keys();
-    let here = world.scene().echo_of_trajectory();
-    let (now, before) = (part(&here, &keys, true), part(&header.scene, &keys, true));
-    let but = |of: &[&str], other: &[&str]| {
-        let of: Vec<&str> = of
-            .iter()
-            .copied()
-            .filter(|line| !other.contains(line))
-            .collect();
-        if of.is_empty() {
-            "nothing".to_owned()
-        } else {
-            of.join(", ")
-        }
-    };
-    (now != before).then(|| {
-        format!(
-            "from step {} on the run had {} where it had {} before: a run with only one of the two does not end in this state",
-            header.step,
-            but(&now, &before),
-            but(&before, &now)
-        )
-    })
-}
-
-/// Whether a state is one of this world; the error says what differs.
-fn check(header: &Header, world: &World) -> Result<(), String> {
-    let here = world.scene().echo_of_trajectory();
-    let keys = world.scene().exactness_keys();
-    let (here, there) = (part(&here, &keys, false), part(&header.scene, &keys, false));
-    if here != there {
-        let mut lines = there.into_iter().zip(here);
-        return Err(match lines.find(|(there, here)| there != here) {
-            Some((there, here)) => {
-                format!("it has `{there}` where the scene now has `{here}`")
-            }
-            None => "one of the two has more in it than the other".to_owned(),
-        });
-    }
+/// Whether a state is one of this world, and what of the scene has changed since; the error says what
+/// differs and must not.
+fn check(header: &Header, world: &World) -> Result<Vec<ChangeRecord>, String> {
+    let changes = differences(&header.scene, world.scene(), header.step)?;
     if header.world != world.digest() || header.vertices != world.model().masses().len() as u64 {
         return Err("its meshes are others".to_owned());
     }
-    Ok(())
+    Ok(changes)
 }

@@ -10,7 +10,7 @@ use weft_runtime::wire::hex;
 
 use super::outputs::Start;
 use super::result::{Last, RankTotals, UNCROSS_BODIES};
-use super::resume::{changed, trajectory};
+use super::resume::trajectory;
 use super::timers::OUTPUTS;
 use super::{RunError, RunOptions, RunSummary, TraceSummary};
 use crate::diagnostics::{Balance, Phase, PhaseTable};
@@ -142,11 +142,6 @@ pub(super) fn summarise(
     warnings.extend(self::warnings(world, &last));
     warnings.extend(cuts.warnings());
     warnings.extend(certified.warnings());
-    let header = start
-        .checkpoint
-        .as_ref()
-        .map(|checkpoint| &checkpoint.header);
-    warnings.extend(header.and_then(|header| changed(header, world)));
     warnings.extend(trace.as_ref().and_then(untraced));
     warnings.extend(ranks.iter().find_map(|r| r.unrecorded.clone()));
     RunSummary {

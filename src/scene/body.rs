@@ -6,7 +6,7 @@ use glam::DVec3;
 
 use super::form::{Amount, Direction, OneOf, Text, Vector, words};
 use super::in_time::Changing;
-use super::key::{Key, Nested, Value, note_missing, read_keys, write_lines};
+use super::key::{Changes, Key, Nested, Value, note_missing, read_keys, write_lines};
 use super::motion;
 use super::objects::{Surroundings, file, file_that_is_there, motion_of, name, prim};
 use super::quantity::Dimension;
@@ -405,7 +405,8 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
         },
         "Coulomb's coefficient of its friction with cloth. With a cloth that has its own, the pair has \
          the [geometric mean](#thickness-and-friction-of-pairs).",
-    ),
+    )
+    .changes(Changes::Onwards),
     Key::new(
         "velocity",
         &Of {

@@ -7,7 +7,7 @@ use glam::DVec3;
 use super::form::{
     AlongXAndY, Amount, Count, Counts, Direction, Flag, OneOf, Text, Vector, plain, words,
 };
-use super::key::{Key, Nested, Value, note_missing, read_keys, write_inline, write_lines};
+use super::key::{Changes, Key, Nested, Value, note_missing, read_keys, write_inline, write_lines};
 use super::load::MOST_VERTICES;
 use super::material::{self, material};
 use super::objects::{Surroundings, Thickness, file, name, prim};
@@ -287,6 +287,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
         "The pressure inside a closed mesh beyond that outside; its triangles must face \
          outwards.",
     )
+    .changes(Changes::Onwards)
     .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
         "thickness",
@@ -309,6 +310,7 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
         "Coulomb's coefficient of its friction. A pair has the [geometric \
          mean](#thickness-and-friction-of-pairs) of both sides.",
     )
+    .changes(Changes::Onwards)
     .unset("that of the body that it meets, `contact.self_friction` on cloth"),
     Key::new(
         "self_collision",

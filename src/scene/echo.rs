@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::body::write_body;
-use super::cloth::write_cloth;
-use super::key::{Changes, Echo, Section, Visitor};
+use super::body::{self, write_body};
+use super::cloth::{self, write_cloth};
+use super::key::{Echo, Key, Section, Visitor};
+use super::material;
 use super::sections::visit;
 use super::{ClothSource, Scene, Shape};
 
@@ -43,13 +44,17 @@ impl Scene {
         written(&scene, true)
     }
 
-    /// Lists the keys that say how exactly the trajectory is computed, each with the header of its
-    /// table in the echo. A run may go on with other values of them.
+    /// Lists the keys on which the trajectory depends and which may change in a run that goes on,
+    /// each with the header of its table in the echo, which is empty above all tables: those that
+    /// say how exactly it is computed, and those that say which forces act.
     #[must_use]
-    pub fn exactness_keys(&self) -> Vec<(String, &'static str)> {
-        let mut exactness = Exactness(Vec::new());
-        visit(self, &mut exactness);
-        exactness.0
+    pub fn keys_of_later(&self) -> Vec<(String, &'static str)> {
+        let mut later = Later(Vec::new());
+        visit(self, &mut later);
+        later.add("[[cloth]]", cloth::KEYS);
+        later.add("[cloth.material]", material::KEYS);
+        later.add("[[body]]", body::KEYS);
+        later.0
     }
 }
 
@@ -71,14 +76,21 @@ fn written(scene: &Scene, of_trajectory: bool) -> String {
     echo.out
 }
 
-/// Collects the keys that say how exactly the trajectory is computed.
-struct Exactness(Vec<(String, &'static str)>);
+/// Collects the keys that may change in a run that goes on.
+struct Later(Vec<(String, &'static str)>);
 
-impl Visitor for Exactness {
+impl Later {
+    fn add<S>(&mut self, header: &str, keys: &[Key<S>]) {
+        let keys = keys.iter().filter(|key| key.changes.may_differ_later());
+        self.0.extend(keys.map(|key| (header.to_owned(), key.name)));
+    }
+}
+
+impl Visitor for Later {
     fn section<S: Section>(&mut self, _: &S) {
-        let keys = S::KEYS.iter();
-        let keys = keys.filter(|key| key.changes == Changes::Exactness);
-        self.0
-            .extend(keys.map(|key| (format!("[{}]", S::NAME), key.name)));
+        match S::NAME {
+            "" => self.add("", S::KEYS),
+            name => self.add(&format!("[{name}]"), S::KEYS),
+        }
     }
 }

@@ -46,6 +46,9 @@ pub(super) enum Changes {
     Trajectory,
     /// How exactly the trajectory is computed. A run may go on with another value.
     Exactness,
+    /// The forces that act. A run may go on with another value, which acts from there on: the state
+    /// is one of the scene all the same.
+    Onwards,
     /// How ranks share work. A policy that is named on the command line replaces the key.
     Policy,
     /// The output, or the time that a run takes.
@@ -55,7 +58,15 @@ pub(super) enum Changes {
 impl Changes {
     /// Whether states depend on it.
     pub(super) fn is_of_trajectory(self) -> bool {
-        matches!(self, Self::Trajectory | Self::Exactness)
+        match self {
+            Self::Trajectory | Self::Exactness | Self::Onwards => true,
+            Self::Policy | Self::Output => false,
+        }
+    }
+
+    /// Whether a run may go on with another value, though states depend on it.
+    pub(super) fn may_differ_later(self) -> bool {
+        matches!(self, Self::Exactness | Self::Onwards)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::form::{AlongWarpAndWeft, Amount, AmountOr, Flag, OneOf, Word, words};
 use super::in_time::Changing;
-use super::key::{Key, Value, note_missing, read_keys};
+use super::key::{Changes, Key, Value, note_missing, read_keys};
 use super::quantity::{Dimension, Number};
 use super::reader::{Range, Table};
 use super::{BendingModel, Fabric, Material, MembraneModel};
@@ -78,6 +78,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "The stiffness in the plane: Young's modulus times thickness. Springs have one.",
     )
+    .changes(Changes::Onwards)
     .required("stretch = \"1000 N/m\""),
     Key::new(
         "shear",
@@ -88,6 +89,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "The shear stiffness: modulus times thickness. Springs take it from the mesh.",
     )
+    .changes(Changes::Onwards)
     .unset("`√(E₁E₂) / 2(1 + √(ν₁₂ν₂₁))`"),
     Key::new(
         "poisson",
@@ -101,7 +103,8 @@ pub(super) const KEYS: &[Key<Material>] = &[
             set: |material, poisson| material.poisson = poisson,
         },
         "Poisson's ratio: the contraction along the weft of cloth pulled along its warp.",
-    ),
+    )
+    .changes(Changes::Onwards),
     Key::new(
         "bending_model",
         &Of {
@@ -123,6 +126,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "The bending rigidity.",
     )
+    .changes(Changes::Onwards)
     .required("bending = \"1e-5 N m\""),
     Key::new(
         "bending_bias",
@@ -133,6 +137,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "The bending rigidity at 45° to the warp.",
     )
+    .changes(Changes::Onwards)
     .unset("`(√D₁ + √D₂)²/4`"),
     Key::new(
         "bending_fit",
@@ -168,7 +173,8 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "How many times the cloth resists stretching and shearing as the keys above say; its damping in \
          proportion to stiffness follows.",
-    ),
+    )
+    .changes(Changes::Onwards),
     Key::new(
         "bending_factor",
         &Of {
@@ -178,7 +184,8 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "How many times the cloth resists bending as the keys above say; its damping in proportion to \
          stiffness follows.",
-    ),
+    )
+    .changes(Changes::Onwards),
     Key::new(
         "damping_mass",
         &Of {
@@ -187,7 +194,8 @@ pub(super) const KEYS: &[Key<Material>] = &[
             set: |material, damping| material.damping_mass = damping,
         },
         "Damping in proportion to mass.",
-    ),
+    )
+    .changes(Changes::Onwards),
     Key::new(
         "damping_stiffness",
         &Of {
@@ -196,7 +204,8 @@ pub(super) const KEYS: &[Key<Material>] = &[
             set: |material, damping| material.damping = [damping; 3],
         },
         "Damping in proportion to stiffness, of stretching, shearing and bending.",
-    ),
+    )
+    .changes(Changes::Onwards),
     Key::new(
         "damping_stretch",
         &Of {
@@ -206,6 +215,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "Damping of stretching, instead of `damping_stiffness`.",
     )
+    .changes(Changes::Onwards)
     .unset("`damping_stiffness`"),
     Key::new(
         "damping_shear",
@@ -219,6 +229,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "Damping of shearing, instead of `damping_stiffness`. Springs have that of stretching.",
     )
+    .changes(Changes::Onwards)
     .unset("`damping_stiffness`"),
     Key::new(
         "damping_bending",
@@ -229,6 +240,7 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "Damping of bending, instead of `damping_stiffness`.",
     )
+    .changes(Changes::Onwards)
     .unset("`damping_stiffness`"),
     Key::new(
         "drag_normal",
@@ -238,7 +250,8 @@ pub(super) const KEYS: &[Key<Material>] = &[
             set: |material, drag| material.drag[0] = drag,
         },
         "The drag coefficient of a triangle that moves along its normal.",
-    ),
+    )
+    .changes(Changes::Onwards),
     Key::new(
         "drag_tangential",
         &Of {
@@ -247,7 +260,8 @@ pub(super) const KEYS: &[Key<Material>] = &[
             set: |material, drag| material.drag[1] = drag,
         },
         "The drag coefficient of a triangle that moves in its plane.",
-    ),
+    )
+    .changes(Changes::Onwards),
     Key::new(
         "strain_limit",
         &Of {
@@ -257,7 +271,8 @@ pub(super) const KEYS: &[Key<Material>] = &[
         },
         "The largest principal strain that the cloth bears. With `\"none\"` nothing but its stiffness \
          keeps it from stretching.",
-    ),
+    )
+    .changes(Changes::Onwards),
 ];
 
 /// The damping in proportion to stiffness, if stretching, shearing and bending have the same.

@@ -285,6 +285,18 @@ fn runs_that_cannot_be_continued_are_refused_and_left_alone() {
         3,
         &["patches = 8", "patches = 4"],
     );
+    for (change, key) in [
+        ("cloth.napkin.center=[0,0,0.2]", "cloth.0.center"),
+        (
+            "cloth.napkin.material.density=0.2",
+            "cloth.0.material.density",
+        ),
+        ("body.ball.radius=0.07", "body.0.radius"),
+        ("contact.thickness=3mm", "contact.thickness"),
+    ] {
+        let may_not = format!("{key} may not change in a run that goes on");
+        refused(&format!("part --resume --set {change}"), 3, &[&may_not]);
+    }
     assert_eq!(history(&place.path("part")).len(), 6);
 
     let path: PathBuf = place.path("part/state.000005.ckpt");
@@ -294,6 +306,54 @@ fn runs_that_cannot_be_continued_are_refused_and_left_alone() {
     fs::write(&path, bytes).unwrap();
     refused("part --resume", 5, &["state.000005.ckpt", "damaged"]);
     assert_eq!(record(&place.path("part"))["exit"], 0);
+}
+
+/// The forces that act may change from a step on. The run says so, remembers it, and goes on with it.
+#[test]
+fn a_run_that_goes_on_may_change_the_forces_that_act() {
+    let place = Place::new();
+    let whole = hash_of(&place.weft(&format!("{RUN} whole")));
+    let change = "--set gravity=[0,0,-3] --set cloth.napkin.material.bending=1e-4";
+    for (folder, ranks) in [("part", 2), ("once", 3)] {
+        place.weft(&format!("{RUN} {folder} --ranks {ranks} --steps 17"));
+    }
+    let at_once = hash_of(&place.weft(&format!("{RUN} once --ranks 1 --resume {change}")));
+    assert_ne!(at_once, whole);
+    // Interrupted again, twice, and gone on with as it is.
+    let first = place.weft(&format!(
+        "{RUN} part --ranks 3 --steps 26 --resume {change}"
+    ));
+    let said = message(&first);
+    let known = "from step 17 on the run had cloth.0.material.bending = \"0.0001 N m\" where it had \"1e-5 N m\" before, gravity = [0.0, 0.0, -3.0] where it had [0.0, 0.0, -9.81] before";
+    assert!(said.contains(known), "{said}");
+    let changes = record(&place.path("part"))["changes"].clone();
+    assert_eq!(changes.as_array().unwrap().len(), 2);
+    assert_eq!(changes[1]["key"], "gravity");
+    assert_eq!(
+        (&changes[1]["step"], &changes[1]["now"]),
+        (&17.into(), &"[0.0, 0.0, -3.0]".into())
+    );
+    assert_eq!(changes[1]["time_s"], 0.068);
+    for options in ["--ranks 1 --steps 30", "--ranks 2"] {
+        let resumed = place.weft(&format!("{RUN} part --resume {options}"));
+        let of_record = record(&place.path("part"));
+        assert_eq!(of_record["changes"], changes);
+        assert!(message(&resumed).contains("from step 17 on"));
+        if options == "--ranks 2" {
+            assert_eq!(hash_of(&resumed), at_once);
+        }
+    }
+    assert_eq!(history(&place.path("part")), history(&place.path("once")));
+    // It is changed once more, and back.
+    place.weft(&format!(
+        "{RUN} part --resume --until 0.18 --set gravity=[0,0,-9.81]"
+    ));
+    let changes = record(&place.path("part"))["changes"].clone();
+    assert_eq!(changes[2]["before"], "[0.0, 0.0, -3.0]");
+    assert_eq!(
+        (changes.as_array().unwrap().len(), &changes[2]["step"]),
+        (3, &40.into())
+    );
 }
 
 /// The limit is met in a few steps, and the state before the one that failed is kept.

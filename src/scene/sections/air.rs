@@ -2,7 +2,7 @@
 
 use crate::scene::form::Amount;
 use crate::scene::in_time::Changing;
-use crate::scene::key::{Key, Section, Value};
+use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
 use crate::scene::wind::ByPlace;
@@ -23,6 +23,7 @@ impl Section for AirInTime {
             },
             "The velocity of the air, for cloths with drag.",
         )
+        .changes(Changes::Onwards)
         .idle(without_drag),
         Key::new(
             "density",
@@ -33,6 +34,7 @@ impl Section for AirInTime {
             },
             "The density of the air, for cloths with drag.",
         )
+        .changes(Changes::Onwards)
         .idle(without_drag),
     ];
 

@@ -49,6 +49,7 @@ impl Section for ContactParameters {
             },
             "Coulomb's coefficient of friction of cloth on cloth, for cloths that have none of their own.",
         )
+    .changes(Changes::Onwards)
         .idle(without_layers),
         Key::new(
             "culling",

@@ -56,7 +56,8 @@ impl Section for Root {
                 set: |root, gravity| root.gravity = gravity,
             },
             "The acceleration of gravity; z points upwards where scenes are shown.",
-        ),
+        )
+        .changes(Changes::Onwards),
         Key::new(
             "detail",
             &Of {
