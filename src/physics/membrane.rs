@@ -244,18 +244,46 @@ impl RestTriangle {
         x: [DVec3; 3],
         threshold: f64,
     ) -> impl Iterator<Item = PrincipalStretch> + use<> {
-        let g = self.gradients;
-        let ([f0, f1], c @ [c00, c11, c01]) = self.gradient_of(x);
         let most = threshold * threshold;
-        let none = is_below(c, most);
+        self.principal(x, move |squared, _| squared > most)
+    }
+
+    /// Whether the triangle with corners at `x` (m) is longer in all directions than `threshold`
+    /// times its rest length. Decided without a root.
+    #[inline]
+    pub(crate) fn is_longer(&self, x: [DVec3; 3], threshold: f64) -> bool {
+        let (_, [c00, c11, c01]) = self.gradient_of(x);
+        // C less the threshold is positive definite.
+        is_below([-c00, -c11, c01], -threshold * threshold)
+    }
+
+    /// The principal directions along which the triangle with corners at `x` (m) is shorter than
+    /// `threshold` times its rest length, the longest first; none along which it has collapsed, for
+    /// that has no direction in space.
+    pub(crate) fn pressed_below(
+        &self,
+        x: [DVec3; 3],
+        threshold: f64,
+    ) -> impl Iterator<Item = PrincipalStretch> + use<> {
+        let least = threshold * threshold;
+        self.principal(x, move |squared, mean| {
+            squared < least && squared > 1e-12 * mean
+        })
+    }
+
+    /// The principal directions of the triangle with corners at `x` (m), the longest first, as far
+    /// as they are wanted by the square of the stretch and the mean of both squares.
+    fn principal<F: Fn(f64, f64) -> bool>(
+        &self,
+        x: [DVec3; 3],
+        wanted: F,
+    ) -> impl Iterator<Item = PrincipalStretch> + use<F> {
+        let g = self.gradients;
+        let ([f0, f1], [c00, c11, c01]) = self.gradient_of(x);
         // Eigenvalues of C = FᵀF are squares of stretches.
         let (mean, half) = (0.5 * (c00 + c11), 0.5 * (c00 - c11));
-        let radius = if none {
-            0.0
-        } else {
-            (half * half + c01 * c01).sqrt()
-        };
-        let first = if none || radius < 1e-14 * mean {
+        let radius = (half * half + c01 * c01).sqrt();
+        let first = if radius < 1e-14 * mean {
             DVec2::X
         } else if half > 0.0 {
             DVec2::new(half + radius, c01).normalize()
@@ -264,7 +292,7 @@ impl RestTriangle {
         };
         let axes = [(mean + radius, first), (mean - radius, first.perp())];
         axes.into_iter()
-            .filter(move |(squared, _)| !none && *squared > most)
+            .filter(move |(squared, _)| wanted(*squared, mean))
             .map(move |(squared, w)| {
                 let stretch = squared.sqrt();
                 PrincipalStretch {

@@ -523,6 +523,13 @@ impl ClothModel {
         self.material_of(triangle).strain_limit
     }
 
+    /// Largest shortening, as a share of the rest length, that a triangle's cloth bears in its
+    /// plane; infinite without a limit.
+    #[must_use]
+    pub fn compression_limit(&self, triangle: usize) -> f64 {
+        self.material_of(triangle).compression_limit
+    }
+
     /// The share by which springs against bending add at most in time to the energy of a cloth that
     /// is stretched a little, in all directions alike: none where it has no such springs, and the
     /// more the finer its mesh.

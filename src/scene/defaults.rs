@@ -63,6 +63,7 @@ impl Material {
         damping_mass: 0.0,
         damping: [0.001; 3],
         strain_limit: 0.1,
+        compression_limit: f64::INFINITY,
         drag: [InTime::constant(0.0), InTime::constant(0.0)],
         stretch_factor: InTime::constant(1.0),
         bending_factor: InTime::constant(1.0),

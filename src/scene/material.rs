@@ -273,6 +273,18 @@ pub(super) const KEYS: &[Key<Material>] = &[
          keeps it from stretching.",
     )
     .changes(Changes::Onwards),
+    Key::new(
+        "compression_limit",
+        &Of {
+            form: AmountOr(Dimension::NUMBER, Range::HalfOpen(0.0, 1.0), "none"),
+            get: |material| Some(material.compression_limit),
+            set: |material, limit| material.compression_limit = limit,
+        },
+        "The largest share of its length by which the cloth is shortened in its plane, in any direction: \
+         beyond it cloth buckles. 0 allows none. With `\"none\"` nothing but its stiffness keeps it from \
+         being compressed.",
+    )
+    .changes(Changes::Onwards),
 ];
 
 /// The damping in proportion to stiffness, if stretching, shearing and bending have the same.

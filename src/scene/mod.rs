@@ -388,6 +388,9 @@ pub struct Material {
     pub damping: [f64; 3],
     /// Largest strain that the cloth bears, dimensionless; infinite without a limit.
     pub strain_limit: f64,
+    /// Largest shortening that the cloth bears in its plane, as a share of its length; infinite
+    /// without a limit.
+    pub compression_limit: f64,
     /// Drag coefficients in the air, of motion along the normal and in the plane.
     pub drag: [InTime<f64>; 2],
     /// The factor of the resistance to stretching and shearing.

@@ -1,5 +1,5 @@
-//! The limit of strain: constraints for the impulses that keep triangles from being stretched
-//! beyond what cloth bears.
+//! The limits of strain: constraints for the impulses that keep triangles from being stretched, or
+//! compressed in their plane, beyond what cloth bears.
 //!
 //! An implicit step linearises elasticity where it begins. Events within the step stretch triangles
 //! in ways that the linear system did not know, such as a border that hits the floor at some metres
@@ -12,12 +12,19 @@
 //! direction `w` and direction in space `u = F w / s`, the constraint is `Σ (∇Nᵢ·w) h δvᵢ·u ≤ 1 +
 //! limit − s`, linear at the prediction. A triangle already beyond the limit is only asked to come
 //! back slowly.
+//!
+//! Cloth resists compression far more than bending, so that it buckles instead; impulses against
+//! compression have it do so, also where the mesh is coarse [Bridson 2003 §1.3, where 10 % of
+//! extension and no compression are borne]. Where `s` is a principal stretch below `1 − limit`, the
+//! constraint is the one above with both sides negative. Cloth that pins press together in its plane,
+//! exactly flat, has nowhere to go, and is compressed all the same.
 
 use glam::DVec3;
 
 use super::constraint::Constraint;
 use crate::heap_bytes::counts_heap;
 use crate::physics::ClothModel;
+use crate::physics::membrane::PrincipalStretch;
 use crate::solve::fault::Fault;
 use crate::step::state::StateView;
 use crate::step::system::assembly::{Assembly, LocalTriangle};
@@ -149,17 +156,16 @@ fn push_constraints(
     let limit = model.strain_limit(index);
     let end = [x[0] + v[0] * dt, x[1] + v[1] * dt, x[2] + v[2] * dt];
     let watched = 1.0 + WATCHED * limit;
-    // Most triangles are, at most times.
-    if membrane.is_shorter(end, watched) {
-        return;
-    }
-    for axis in membrane.stretched_beyond(end, watched) {
+    let pull = PULL_PER_SUBSTEP.min(PULL_RATE * dt);
+    let begins = |axis: &PrincipalStretch| {
         let begin = (0..3).fold(DVec3::ZERO, |sum, k| sum + x[k] * axis.weights[k]);
-        let allowed = (1.0 + limit).max(begin.length() - PULL_PER_SUBSTEP.min(PULL_RATE * dt));
+        begin.length()
+    };
+    let mut push = |axis: &PrincipalStretch, sign: f64, lacks: f64| {
         // The weights are 1/m; scaled by a length, constraints are rates in m/s as those of
         // contacts are.
         let length = membrane.area().sqrt();
-        let weights = axis.weights.map(|w| -w * length);
+        let weights = axis.weights.map(|w| sign * w * length);
         let rate: f64 = (0..3).map(|k| v[k].dot(axis.direction) * weights[k]).sum();
         let corners = model.triangles()[index];
         constraints.push(Constraint {
@@ -168,8 +174,23 @@ fn push_constraints(
             weights: [weights[0], weights[1], weights[2], 0.0],
             normal: axis.direction,
             body_velocity: DVec3::ZERO,
-            least_rate: rate + (axis.stretch - allowed) * length / dt,
+            least_rate: rate + lacks * length / dt,
             friction: 0.0,
         });
+    };
+    // Most triangles are, at most times.
+    if !membrane.is_shorter(end, watched) {
+        for axis in membrane.stretched_beyond(end, watched) {
+            let allowed = (1.0 + limit).max(begins(&axis) - pull);
+            push(&axis, -1.0, axis.stretch - allowed);
+        }
+    }
+    let limit = model.compression_limit(index);
+    let watched = 1.0 - WATCHED * limit;
+    if limit.is_finite() && !membrane.is_longer(end, watched) {
+        for axis in membrane.pressed_below(end, watched) {
+            let allowed = (1.0 - limit).min(begins(&axis) + pull);
+            push(&axis, 1.0, allowed - axis.stretch);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Physics with known answers, and the promise, on small scenes.
 
 mod answers;
+mod compression;
 mod contact_forces;
 mod corrections;
 mod deforming;
