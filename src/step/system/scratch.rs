@@ -1,6 +1,6 @@
 //! The memory that a thread works in while it fills runs of rows.
 
-use crate::heap_bytes::counts_heap;
+use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::physics::membrane_lanes::Coupled;
 
 /// The numbers of a row that are not of its columns.
@@ -31,4 +31,5 @@ pub(crate) struct Scratch {
     pub(crate) coupled: Vec<Coupled>,
 }
 
+owns_no_heap!(RowFactors);
 counts_heap!(Scratch: x, v, ahead, rhs, rows, coupled);
