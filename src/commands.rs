@@ -232,8 +232,8 @@ pub(crate) fn load(
     Ok(scene)
 }
 
-/// Checks what the mesh files of a scene hold, and that a process with its ranks fits. What can be
-/// known without meshes is looked at before any is made.
+/// Checks what the mesh files of a scene hold, and that a process with its ranks fits. Grids are
+/// counted before any mesh is made.
 pub(crate) fn check_files(scene: &Scene, room: Room) -> Result<(), Failure> {
     let invalid = |message: String| Failure { code: 3, message };
     let fits = |counts: MeshCounts| {

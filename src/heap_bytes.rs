@@ -210,7 +210,7 @@ mod tests {
     counts_heap!(Outer: inner, boxed, shared, name, flag);
 
     #[test]
-    fn what_is_nested_counts_by_capacity_and_shared_data_once() {
+    fn nested_values_count_by_capacity_and_shared_data_once() {
         let shared = Arc::new(vec![0u8; 1000]);
         let mut numbers = Vec::with_capacity(10);
         numbers.push(1);

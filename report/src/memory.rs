@@ -3,7 +3,7 @@
 use crate::format::bytes;
 use crate::record::{MemoryPart, Rank, Record};
 
-/// The most parts that are told one by one.
+/// The number of parts that have a line of their own, at most.
 const TOLD: usize = 10;
 
 /// The largest parts of the memory of a rank, as counted at the end of the run.

@@ -3,10 +3,11 @@
 //! | bound | Linux tells it in |
 //! |---|---|
 //! | memory that the machine has left | `/proc/meminfo`, `MemAvailable` (proc(5)) |
-//! | the limit of the process's control group, or of one that holds it | `memory.max`, `memory.high` of version 2; `memory.limit_in_bytes` of version 1 (cgroups(7)) |
+//! | the limit of a control group, version 2 | `memory.max`, `memory.high` (cgroups(7)) |
+//! | the limit of a control group, version 1 | `memory.limit_in_bytes` |
 //! | the limit of the address space | `/proc/self/limits`, which `ulimit -v` sets |
 //!
-//! Pages of files that a group has not touched lately are given back when memory is short, so they
+//! Groups are that of the process and those around it. Pages of files that a group has not touched lately are given back when memory is short, so they
 //! count as left. Ranks of one node that are processes share what the machine and the group have.
 //! Other systems tell nothing, and then there is no bound.
 
@@ -51,8 +52,8 @@ impl fmt::Display for Bound {
     }
 }
 
-/// The most memory that this process may have all in all, if it shares the machine with so many
-/// processes of the run, itself among them. `None` where the system does not tell.
+/// The most memory that this process may have all in all, if it shares the machine with this number
+/// of processes of the run, itself among them. `None` where the system does not tell.
 pub(super) fn allowed(processes: u64) -> Option<Allowed> {
     within(Path::new("/"), processes)
 }

@@ -1,8 +1,7 @@
 //! The memory that a process will have at its peak, estimated from a few counts.
 //!
-//! A refusal must come before the costly part of the set-up, when only meshes are known. All that
-//! is large grows with the vertices of cloth, so the estimate is a sum of bytes for each of them,
-//! which `benches/study/memory.sh` measures: it prints peaks beside estimates. Contacts come on
+//! A refusal must come before the costly part of the set-up, when only meshes are known. Large
+//! arrays grow with the vertices of cloth, so the estimate is a sum of bytes for each of them, which `benches/study/memory.sh` measures: it prints peaks beside estimates. Contacts come on
 //! top. On grids of 10,000 to 250,000 vertices the estimate is within a tenth of the peak.
 //!
 //! A vertex counts as two triangles do: a mesh has about twice as many triangles as vertices.
@@ -24,7 +23,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// So many ranks that are threads of this process.
+    /// Ranks that are all threads of this process.
     #[must_use]
     pub fn threads(ranks: usize) -> Self {
         let ranks = ranks.max(1) as u64;
@@ -36,7 +35,7 @@ impl Ranks {
         }
     }
 
-    /// A process with one rank among `all`, and so many processes on this machine.
+    /// A process with one rank among `all`, and the number of processes on this machine.
     #[must_use]
     pub fn process(all: usize, on_this_machine: usize) -> Self {
         Self {

@@ -27,8 +27,8 @@ use self::allowed::{Allowed, Bound, allowed};
 use crate::scene::{Preconditioner, Scene};
 use crate::step::{MeshCounts, World, WorldError};
 
-/// Builds the world of a scene on so many threads, unless a process that steps with these ranks
-/// would need more memory than it may have.
+/// Builds the world of a scene on this number of threads, unless a process that steps with these
+/// ranks would need more memory than it may have.
 ///
 /// # Errors
 /// As [`World::build_on`], or it does not fit ([`WorldError::Memory`]).
@@ -61,8 +61,8 @@ pub fn estimated_peak(scene: &Scene, counts: &MeshCounts, ranks: Ranks) -> u64 {
     estimate::peak(scene, counts, ranks) as u64
 }
 
-/// Refuses a scene whose meshes have so many vertices, if a process that steps with these ranks
-/// would need more memory than it may have.
+/// Refuses a scene with these counts, if a process that steps with these ranks would need more
+/// memory than it may have.
 ///
 /// # Errors
 /// A text for people: what the scene needs, what the process may have, and what would fit.
@@ -85,7 +85,8 @@ pub fn left() -> Option<u64> {
     allowed(1).map(|allowed| allowed.bytes.saturating_sub(own))
 }
 
-/// The decision, by what a process may have if so many of the run are on its machine.
+/// The decision. `allowed` says what a process may have, by the number of processes of the run on
+/// its machine.
 fn decide(
     scene: &Scene,
     counts: &MeshCounts,

@@ -15,6 +15,7 @@ use super::domain::Place;
 use super::error::StepError;
 use super::response::body_response::VertexState;
 use super::simulation::Simulation;
+use super::system::assembly::MOST_ROWS;
 use super::world::World;
 use crate::heap_bytes::HeapBytes as _;
 
@@ -75,9 +76,9 @@ pub const CONTACT_HELD: u64 = 1_400;
 /// The bytes of arrays that the first step makes.
 #[derive(Clone, Copy, Debug)]
 struct Grown {
-    /// For each vertex that the rank owns.
+    /// The bytes for each vertex that the rank owns.
     owned: u64,
-    /// For each vertex of all cloth.
+    /// The bytes for each vertex of all cloth.
     all: u64,
 }
 
@@ -108,16 +109,16 @@ const VOLUMES: Grown = Grown {
 const VOLUMES_WITHOUT_LAYERS: Grown = Grown { owned: 25, all: 1 };
 /// The coarse matrix and its factor grow in the first solve: as measured on grids.
 const COARSE: Grown = Grown { owned: 0, all: 36 };
-/// The room of a thread that assembles a patch, for each of its vertices: as measured on grids.
-const SCRATCH: u64 = 520;
+/// The room of a thread that assembles a run, for each of its rows: as measured on grids.
+const SCRATCH: u64 = 1_270;
 
 /// Ranks up to this number are all looked at.
 const ALL: usize = 16;
 
 impl World {
-    /// The memory that ranks of a run on so many will hold. Up to 16 ranks all are told, of more
-    /// the first, the last and the one with the most work in the solve. One share after the other
-    /// is made ready and dropped.
+    /// The memory that the ranks of a run will hold: all of them up to 16, of more the first, the
+    /// last and the one with the most work in the solve. One share after the other is made ready
+    /// and dropped.
     ///
     /// # Errors
     /// More ranks than patches.
@@ -162,9 +163,7 @@ impl Simulation<'_> {
         let contact = &world.scene().contact;
         let all = world.model().start().len() as u64;
         let certified = world.scenery().map_or(0, |scenery| scenery.vertices());
-        let patches = self.domain.patches();
-        let sizes = patches.map(|patch| world.tree().patch_vertices(patch).len());
-        let largest = sizes.max().unwrap_or_default() as u64;
+        let rows = owned.min(MOST_ROWS as u64);
         let threads = self.team().threads() as u64;
         let multilevel = u64::from(world.aggregates().is_some());
         let volumes = match contact.self_collision {
@@ -173,7 +172,7 @@ impl Simulation<'_> {
         };
         let grown = [
             ("state", STATE.of(owned, all)),
-            ("assembly", SCRATCH * largest * threads),
+            ("assembly", SCRATCH * rows * threads),
             ("coarse level", multilevel * COARSE.of(owned, all)),
             ("volumes", volumes.of(owned, all)),
             ("response", RESPONSE.of(owned, all)),

@@ -146,7 +146,7 @@ impl<'w> Simulation<'w> {
         Self::of_rank(world, place, threads, options)
     }
 
-    /// The state at time 0 on a rank with so many threads.
+    /// The state at time 0 on a rank with this number of threads.
     pub(super) fn of_rank(
         world: &'w World,
         place: Place,

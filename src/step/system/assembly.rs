@@ -285,4 +285,4 @@ fn runs(rows: Range<usize>, patches: &[usize]) -> Vec<Range<usize>> {
 }
 
 /// The most rows of a run: some 600 bytes each, and as many of the data they are computed from.
-const MOST_ROWS: usize = 512;
+pub(crate) const MOST_ROWS: usize = 512;
