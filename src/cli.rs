@@ -1,5 +1,6 @@
 //! The command line: what may be said on it, and what each word means.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use weft_runtime::POLICIES;
 use weft_runtime::policy::{SPLITS, VICTIMS};
 use weftwork::memory::Limit;
+use weftwork::refine::MOST_LEVELS;
 use weftwork::run::TraceSteps;
 use weftwork::scene::{Format, Units, Up, parse_time};
 
@@ -29,6 +31,7 @@ Examples:
   weft check my-scene.toml
   weft compare runs/floor runs/floor-on-16-ranks
   weft export runs/floor --format usd,pc2 --out film
+  weft refine runs/floor --levels 2 --out runs/floor-fine
   weft audit runs/floor
   weft certify scenes/certified/clash.toml
   weft study scenes/drape-floor.toml --ranks 1..64 --set partition.patches=64 --out runs/floor-study
@@ -80,6 +83,9 @@ pub(crate) enum Command {
     },
     /// Writes the frames of a run in formats of other programs, such as USD and point caches.
     Export(ExportArguments),
+    /// Makes finer and smoother frames of a run's, for rendering, in which cloth crosses nothing
+    /// that it did not cross before.
+    Refine(RefineArguments),
     /// Looks in the frames of a run for cloth that crosses itself or bodies, and writes what does
     /// beside them.
     Audit {
@@ -347,6 +353,50 @@ pub(crate) struct ExportArguments {
 }
 
 #[derive(clap::Args)]
+pub(crate) struct RefineArguments {
+    /// Directory of the run, which may still go on.
+    pub(crate) run: PathBuf,
+    /// Directory for the refined frames, which has the layout of a run's: it can be viewed, audited
+    /// and exported.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// How many times each triangle is split into four.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_LEVELS)))]
+    pub(crate) levels: u32,
+    /// The frames, counted from 0, both included, as in 10..20 or 10.. or 10 [default: all].
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_frames)]
+    pub(crate) frames: Option<RangeInclusive<usize>>,
+    /// Takes the first of these and every N-th after it.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_count)]
+    pub(crate) every: usize,
+    /// Threads that share the work on a frame [default: one per core].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
+    /// Also exports the refined frames in these formats, with commas between, into the folder
+    /// exports of the directory.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        value_parser = names(Format::ALL[1..].iter().map(|format| format.name()))
+    )]
+    pub(crate) format: Vec<String>,
+    /// The unit of lengths in exported files; glTF is in m.
+    #[arg(long, default_value = "m", value_parser = names(Units::ALL.iter().map(|units| units.name())))]
+    pub(crate) units: String,
+    /// The axis that points upwards in exported files; in glTF it is y.
+    #[arg(long, default_value = "z", value_parser = names(Up::ALL.iter().map(|up| up.name())))]
+    pub(crate) up: String,
+    /// Replaces the run that is in the directory: removes the files that it lists as its own, and
+    /// no others. Without this, a directory with a run is refused.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Prints the result only.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(clap::Args)]
 pub(crate) struct ReportArguments {
     /// Directories of runs; several are reported side by side.
     #[arg(required = true, value_name = "DIR")]
@@ -530,6 +580,21 @@ fn parse_count(text: &str) -> Result<usize, String> {
 /// The names of a table, as values that an option takes.
 pub(crate) fn names(table: impl Iterator<Item = &'static str>) -> PossibleValuesParser {
     PossibleValuesParser::new(table)
+}
+
+/// Reads numbers of frames: one, or a first and a last, which may be left out.
+fn parse_frames(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let number = |text: &str| text.trim().parse::<usize>().ok();
+    let frames = match text.split_once("..") {
+        None => number(text).map(|only| only..=only),
+        Some((first, "")) => number(first).map(|first| first..=usize::MAX),
+        Some((first, last)) => number(first)
+            .zip(number(last))
+            .map(|(first, last)| first..=last),
+    };
+    frames
+        .filter(|frames| !frames.is_empty())
+        .ok_or_else(|| "wants numbers of frames such as 10..20, 10.. or 10".to_owned())
 }
 
 fn parse_hours(text: &str) -> Result<Duration, String> {

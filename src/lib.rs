@@ -58,6 +58,7 @@ pub mod mesh;
 pub mod output;
 mod parallel;
 pub mod physics;
+pub mod refine;
 pub mod run;
 pub mod scene;
 mod simd;

@@ -11,6 +11,7 @@ mod memory_report;
 mod new_command;
 mod plots;
 mod prepare_command;
+mod refine_command;
 mod signals;
 mod study_command;
 #[cfg(feature = "mpi")]
@@ -128,6 +129,7 @@ fn main() -> ExitCode {
         Command::Certify(arguments) => certify_command::certify_scene(&arguments),
         Command::Audit { run, strict, json } => audit_run(&run, strict, json),
         Command::Export(arguments) => export_command::export_run(&arguments),
+        Command::Refine(arguments) => refine_command::refine_run(&arguments),
         Command::Compare { a, b, tolerance } => compare_runs(&a, &b, tolerance),
     };
     match outcome {

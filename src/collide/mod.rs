@@ -103,6 +103,7 @@ pub use query::targets::Target;
 pub use query::test_run::TestRun;
 pub(crate) use query::test_run::{Begun, Made, Single};
 pub use query::volumes::Volumes;
+pub(crate) use surface::NO_FACE;
 pub use surface::Surface;
 
 #[cfg(test)]

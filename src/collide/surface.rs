@@ -23,7 +23,7 @@ pub struct Surface {
 counts_heap!(Surface: triangles, edges, triangle_edges, faces, edge_faces, passing);
 
 /// Stands for the face that is missing where a surface ends.
-pub(in crate::collide) const NO_FACE: u32 = u32::MAX;
+pub(crate) const NO_FACE: u32 = u32::MAX;
 
 /// A triangle, and the features of it that it owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,13 +152,13 @@ impl Surface {
 
     /// The edges of a triangle.
     #[must_use]
-    pub(in crate::collide) fn edges_of(&self, triangle: u32) -> [u32; 3] {
+    pub(crate) fn edges_of(&self, triangle: u32) -> [u32; 3] {
         self.triangle_edges[triangle as usize]
     }
 
     /// The faces at an edge; the second is [`NO_FACE`] where the surface ends.
     #[must_use]
-    pub(in crate::collide) fn faces_at(&self, edge: u32) -> [u32; 2] {
+    pub(crate) fn faces_at(&self, edge: u32) -> [u32; 2] {
         self.edge_faces[edge as usize]
     }
 

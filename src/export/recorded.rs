@@ -6,8 +6,8 @@ use glam::DVec3;
 
 use crate::mesh::{FileMesh, TriMesh, Wanted, join_equal, read_mesh_file};
 use crate::output::{
-    Collection, FrameFile, FrameSeries, OutputError, RunRecord, ViewRecord, is_own, moving_file,
-    still_file,
+    Collection, FrameArrays, FrameFile, FrameSeries, OutputError, RunRecord, ViewRecord, is_own,
+    moving_file, read_frame, still_file,
 };
 
 /// The frames of a run.
@@ -140,8 +140,7 @@ impl Recorded {
             before = vertices;
         }
         if before != first_file.points() {
-            let what = "it has another number of vertices than the run's meshes";
-            return Err(malformed(&first.path, what));
+            return Err(malformed(&first.path, OTHER_VERTICES));
         }
         let (mut still, mut moving) = (0, 0);
         let bodies = record.bodies.iter().flatten().map(|body| {
@@ -181,6 +180,32 @@ impl Recorded {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The directory of the run.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The file of the cloth in a frame.
+    pub(crate) fn path(&self, frame: usize) -> &Path {
+        &self.frames[frame].path
+    }
+
+    /// A frame with all of its arrays.
+    ///
+    /// # Errors
+    /// As [`Self::positions`].
+    pub(crate) fn arrays(&self, frame: usize) -> Result<FrameArrays, OutputError> {
+        let path = self.path(frame);
+        let arrays = read_frame(path)?;
+        let all: usize = self.cloths.iter().map(|cloth| cloth.vertices).sum();
+        if arrays.mesh.positions.len() == all {
+            Ok(arrays)
+        } else {
+            Err(malformed(path, OTHER_VERTICES))
+        }
     }
 
     /// The time between frames in s; the last one may come earlier.
@@ -278,10 +303,7 @@ impl Recorded {
         if file.points() == all {
             Ok(file)
         } else {
-            Err(malformed(
-                path,
-                "it has another number of vertices than the run's meshes",
-            ))
+            Err(malformed(path, OTHER_VERTICES))
         }
     }
 
@@ -339,6 +361,9 @@ fn expanded(cloth: &RecordedCloth, values: Vec<DVec3>) -> Vec<DVec3> {
         None => values,
     }
 }
+
+/// The fault of a frame that does not fit the run's meshes.
+const OTHER_VERTICES: &str = "it has another number of vertices than the run's meshes";
 
 fn malformed(path: &Path, what: &str) -> OutputError {
     OutputError::Malformed {

@@ -120,6 +120,18 @@ impl FileMesh {
     #[must_use]
     pub fn texture_of_triangles(&self) -> Option<Vec<[[f64; 2]; 3]>> {
         let texture = self.texture.as_ref()?;
+        let all = self.texture_indices()?;
+        let at = |index: u32| texture.coordinates.get(index as usize).copied();
+        all.into_iter()
+            .map(|[a, b, c]| Some([at(a)?, at(b)?, at(c)?]))
+            .collect()
+    }
+
+    /// The index of the texture coordinates at each corner of each triangle; `None` if it has none,
+    /// or not for all.
+    #[must_use]
+    pub(crate) fn texture_indices(&self) -> Option<Vec<[u32; 3]>> {
+        let texture = self.texture.as_ref()?;
         let vertex = |corner: u32| match &self.joined {
             Some(joined) => joined.get(corner as usize).copied(),
             None => Some(corner),
@@ -130,11 +142,10 @@ impl FileMesh {
         for face in self.faces.iter() {
             // A face is cut into as many triangles.
             for triangle in triangles.by_ref().take(face.len().saturating_sub(2)) {
-                let mut of = [[0.0; 2]; 3];
+                let mut of = [0; 3];
                 for (of, corner) in of.iter_mut().zip(triangle) {
                     let place = face.iter().position(|&v| vertex(v) == Some(*corner))?;
-                    let index = *texture.corners.get(first + place)?;
-                    *of = *texture.coordinates.get(index as usize)?;
+                    *of = *texture.corners.get(first + place)?;
                 }
                 all.push(of);
             }

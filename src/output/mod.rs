@@ -68,8 +68,8 @@ pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
     BalanceRecord, BodyRecord, ChangeRecord, ClothRecord, FramesRecord, MachineRecord,
-    PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord, SceneRecord, StartRecord,
-    TraceRecord, ViewRecord,
+    PartitionRecord, ProgramRecord, RankRecord, RefinedRecord, ResultRecord, RunRecord,
+    SceneRecord, StartRecord, TraceRecord, ViewRecord,
 };
 pub use state_hash::{Hashed, StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};

@@ -43,6 +43,9 @@ pub struct RunRecord {
     /// The outline of its frames, if it writes any. Runs of earlier programs do not tell.
     #[serde(default)]
     pub frames: Option<FramesRecord>,
+    /// The run that its frames were refined from, if it is no run but made by `weft refine`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refined: Option<RefinedRecord>,
     /// Seed of everything random.
     pub seed: u64,
     /// The cloth that started through cloth, if some did.
@@ -318,6 +321,23 @@ pub struct ClothRecord {
     pub passes_itself: bool,
 }
 
+/// Frames that were refined.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefinedRecord {
+    /// The directory of the run that they are from, as it was given.
+    pub from: String,
+    /// How many times its triangles were split into four.
+    pub levels: u32,
+    /// How many frames there are.
+    pub frames: u64,
+    /// The vertices that they have beside those of the run's frames, all frames together.
+    pub new: u64,
+    /// How many of these were to leave the surface of triangles, all frames together.
+    pub moved: u64,
+    /// How many of these were cut, because features would have come too close.
+    pub cut: u64,
+}
+
 /// Quality of the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartitionRecord {
@@ -463,6 +483,7 @@ impl RunRecord {
             scene,
             bodies: None,
             frames: None,
+            refined: None,
             seed,
             start: None,
             partition: None,

@@ -45,3 +45,4 @@ pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
 pub use self::trace_steps::{NoSteps, TraceSteps};
 pub use self::tracing::TraceSummary;
+pub(crate) use self::writer::normals;

@@ -363,7 +363,7 @@ impl<'w> Writer<'w> {
 }
 
 /// The unit normals of vertices: of the triangles around each, weighted by their areas.
-fn normals(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<DVec3> {
+pub(crate) fn normals(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<DVec3> {
     let mut sums = vec![DVec3::ZERO; x.len()];
     for triangle in triangles {
         let [a, b, c] = triangle.map(|v| x[v as usize]);

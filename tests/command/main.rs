@@ -19,6 +19,7 @@ mod memory;
 mod mutated;
 mod place;
 mod prepare;
+mod refine;
 mod report;
 mod restart;
 mod runs;

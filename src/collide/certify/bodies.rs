@@ -22,6 +22,7 @@ use crate::collide::bodies::collider::{Analytic, AnalyticBody, Collider};
 use crate::collide::bodies::deforming::DeformedShape;
 use crate::collide::bodies::enclosed::OnSurface;
 use crate::collide::bvh::tree::Bvh;
+use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
 use crate::heap_bytes::{counts_heap, owns_no_heap};
 
@@ -164,8 +165,21 @@ impl Scenery {
     /// The cloth whose surface and places at rest (m) these are, with bodies.
     #[must_use]
     pub fn new(of_cloth: &Surface, rest: &[DVec3], bodies: &[Collider]) -> Self {
+        Self::of_triangles(of_cloth.triangles(), rest, bodies).letting(of_cloth.passing().clone())
+    }
+
+    /// Lets features of some cloth pass through each other.
+    #[must_use]
+    pub(crate) fn letting(mut self, passing: Passing) -> Self {
+        self.surface = self.surface.letting(passing);
+        self
+    }
+
+    /// Does as [`Self::new`] for the triangles of cloth that collides with all cloth.
+    #[must_use]
+    pub(crate) fn of_triangles(of_cloth: &[[u32; 3]], rest: &[DVec3], bodies: &[Collider]) -> Self {
         let cloth = rest.len() as u32;
-        let mut triangles = of_cloth.triangles().to_vec();
+        let mut triangles = of_cloth.to_vec();
         let (mut placed, mut body_of, mut forms) = (Vec::new(), Vec::new(), Vec::new());
         let (mut triangles_of, mut vertices_of) = (Vec::new(), Vec::new());
         for (number, body) in (0..).zip(bodies) {
@@ -228,8 +242,7 @@ impl Scenery {
         let items = (0..).zip(&triangles).map(|(i, t)| (i, center(t)));
         Self {
             tree: Bvh::build(items.collect()),
-            surface: Surface::new(&triangles, cloth as usize + placed.len())
-                .letting(of_cloth.passing().clone()),
+            surface: Surface::new(&triangles, cloth as usize + placed.len()),
             cloth,
             placed,
             body_of,

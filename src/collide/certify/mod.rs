@@ -9,7 +9,8 @@
 //! | `respond`, `impulses`, `zones` | resolves hits by changes that keep momentum |
 //! | `truncate`, with `plane`, `solids` and `common` | cuts what is left: it cannot fail |
 //!
-//! `bodies` has the triangles of bodies beside those of cloth, and their poses.
+//! `bodies` has the triangles of bodies beside those of cloth, and their poses. `halving` is for
+//! subdivision: it cuts displacements so that each pair keeps half of its distance.
 //!
 //! # Truncation
 //!
@@ -56,6 +57,7 @@
 
 pub mod bodies;
 mod common;
+mod halving;
 mod impulses;
 mod meeting;
 mod near_pairs;
@@ -67,6 +69,7 @@ mod truncate;
 mod zones;
 
 pub use bodies::{Form, Mover, Scenery};
+pub use halving::{Halved, Halving, along};
 pub(crate) use impulses::mixed;
 pub use meeting::{Meeting, Pair, Squeezed};
 pub use plane::{Kind, Plane};

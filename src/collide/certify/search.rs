@@ -96,7 +96,7 @@ pub(super) fn margin_of(step: &Truncate<'_>) -> f64 {
 
 /// Whether continuous collision detection shows that a pair keeps a distance.
 #[cold]
-fn stays_apart(kind: Kind, displacements: &Motion, least: f64) -> bool {
+pub(super) fn stays_apart(kind: Kind, displacements: &Motion, least: f64) -> bool {
     let Ok(separation) = Separation::new(least) else {
         return false;
     };
