@@ -138,6 +138,9 @@ struct ObjectReport {
     /// Faces of its file of more corners that were. Only a cloth has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     polygons_cut: Option<usize>,
+    /// Vertices of its file that were joined with others. Only a cloth with `weld` has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    welded_vertices: Option<usize>,
     /// Only a body has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     analytic: Option<bool>,
@@ -166,6 +169,7 @@ impl ObjectReport {
             coincident_vertices: None,
             quads_cut: None,
             polygons_cut: None,
+            welded_vertices: None,
             analytic: None,
             samples: None,
             last_sample_s: None,
@@ -175,12 +179,14 @@ impl ObjectReport {
                 mass,
                 coincident,
                 polygons: [quads, more],
+                welded,
             } => {
                 report.kind = "cloth";
                 report.mass_kg = Some(mass);
                 report.coincident_vertices = Some(coincident);
                 report.quads_cut = Some(quads);
                 report.polygons_cut = Some(more);
+                report.welded_vertices = welded;
             }
             ObjectKind::Body { analytic, deforms } => {
                 report.analytic = Some(analytic);

@@ -6,6 +6,7 @@ use glam::DVec3;
 use weft_io::Show as _;
 
 use super::check::LARGEST;
+use super::weld::weld;
 use super::{
     FileAxes, FileMesh, Mended, MeshError, Texture, TriMesh, Wanted, capsule, check_body,
     check_cloth, cuboid, grid, icosphere, mend_body, plane, read_mesh_file, rotation_matrix, shirt,
@@ -50,6 +51,7 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
                 path,
                 prim,
                 placement,
+                weld: distance,
             } => {
                 let groups = cloth.pins.iter().filter_map(|pin| match &pin.held {
                     Held::Group(name) => Some(name.as_str()),
@@ -64,8 +66,24 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
                     groups: &groups,
                     velocities: cloth.velocities == Some(true),
                 };
-                let file = read_placed(path, prim.as_deref(), placement, &wanted)?;
-                check_cloth(&file.mesh).map_err(|error| in_file(path, error))?;
+                let mut file = read_placed(path, prim.as_deref(), placement, &wanted)?;
+                if let Some(distance) = *distance {
+                    weld(&mut file, distance).map_err(|message| MeshError::Format {
+                        path: path.clone(),
+                        place: None,
+                        message,
+                    })?;
+                }
+                check_cloth(&file.mesh).map_err(|error| match (file.welded, distance) {
+                    (Some(1..), Some(distance)) => MeshError::Object {
+                        object: format!(
+                            "{}, with vertices nearer than {distance} m as one (`weld`)",
+                            path.shown()
+                        ),
+                        reason: Box::new(error),
+                    },
+                    _ => in_file(path, error),
+                })?;
                 return Ok(file);
             }
         };
@@ -446,6 +464,7 @@ mod tests {
         let source = |mirror| ClothSource::File {
             path: "x.obj".into(),
             prim: None,
+            weld: None,
             placement: Placement {
                 mirror,
                 ..Placement::default()

@@ -23,6 +23,9 @@ pub struct FileMesh {
     pub texture: Option<Texture>,
     /// The vertex of `mesh` that each vertex of the file became, if coincident ones were joined.
     pub joined: Option<Vec<u32>>,
+    /// How many vertices became one with others because they were close to them, if that was asked
+    /// for.
+    pub welded: Option<usize>,
     /// The velocities of the vertices of `mesh`, in m/s once it is placed, if they were asked for.
     pub velocities: Option<Vec<DVec3>>,
     /// Whether the file has velocities of vertices, also where nobody asked for them.

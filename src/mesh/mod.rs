@@ -11,6 +11,7 @@
 //! | `rotation` | angles to matrices and quaternions |
 //! | `read`, `obj`, `ply`, `ply_header`, `stl`, `glb`, `usd` | files, which are not trusted |
 //! | `polygon` | their faces, cut into triangles |
+//! | `weld` | vertices that lie close together become one |
 //! | `file_mesh`, `groups` | what files say beside positions and triangles |
 //! | `check` | what a cloth and what a body must be |
 //! | `mend` | meshes of bodies that are not closed |
@@ -44,6 +45,7 @@ mod sizes;
 mod solids;
 mod stl;
 mod usd;
+mod weld;
 
 use glam::DVec3;
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use glam::DVec2;
 
 use super::build::{in_file, named, read_placed};
+use super::weld::weld_alike;
 use super::{FileMesh, MeshError, TriMesh, Wanted, check_cloth};
 use crate::scene::{Cloth, ClothSource, RestSource};
 
@@ -27,7 +28,10 @@ pub enum RestShape {
 /// texture coordinates.
 pub fn build_rest(cloth: &Cloth, file: &FileMesh) -> Result<Option<RestShape>, MeshError> {
     let ClothSource::File {
-        path, placement, ..
+        path,
+        placement,
+        weld,
+        ..
     } = &cloth.source
     else {
         return Ok(None);
@@ -36,7 +40,12 @@ pub fn build_rest(cloth: &Cloth, file: &FileMesh) -> Result<Option<RestShape>, M
         None => return Ok(None),
         Some(RestSource::File(of_rest)) => {
             read_placed(of_rest, None, placement, &Wanted::default())
-                .and_then(|at_rest| same_faces(of_rest, at_rest.mesh, &file.mesh))
+                .and_then(|at_rest| match (weld, &file.joined) {
+                    (Some(distance), Some(joined)) => weld_alike(&at_rest, joined, *distance)
+                        .map_err(|message| malformed(of_rest, message)),
+                    _ => Ok(at_rest.mesh),
+                })
+                .and_then(|at_rest| same_faces(of_rest, at_rest, &file.mesh))
         }
         Some(RestSource::Texture(unit)) => pattern(path, file, DVec2::from_array(*unit)),
     };

@@ -100,7 +100,7 @@ fn frames_record(world: &World) -> FramesRecord {
         vertices,
         mesh: mesh_file(number, &cloth.name),
         joined: match &cloth.source {
-            ClothSource::File { path, .. } => joins_equal(path),
+            ClothSource::File { path, weld, .. } => weld.is_some() || joins_equal(path),
             ClothSource::Grid { .. } | ClothSource::Shirt { .. } => false,
         },
         passes_itself: !cloth.self_collision,

@@ -40,6 +40,7 @@ pub(super) struct ClothKeys {
     up: Option<Up>,
     scale: f64,
     mirror: Option<Axis>,
+    weld: Option<f64>,
     center: DVec3,
     rotation: DVec3,
     translation: DVec3,
@@ -68,6 +69,7 @@ impl Default for ClothKeys {
             up: None,
             scale: 1.0,
             mirror: None,
+            weld: None,
             center: DVec3::ZERO,
             rotation: DVec3::ZERO,
             translation: DVec3::ZERO,
@@ -224,6 +226,18 @@ pub(super) const KEYS: &[Key<ClothKeys>] = &[
          was their front stays it.",
     )
     .unset("none")
+    .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
+    Key::new(
+        "weld",
+        &Of {
+            form: Amount(Dimension::LENGTH, Range::Positive),
+            get: |cloth| cloth.weld,
+            set: |cloth, distance| cloth.weld = Some(distance),
+        },
+        "Vertices of the file that are nearer to each other than this, where the scene puts them, \
+         become [one vertex](#mesh-files): seams that were exported as two rows of vertices are closed.",
+    )
+    .unset("none do; in STL and glTF, those that are equal")
     .only("`mesh`", |cloth| cloth.may_be(&[Source::Mesh])),
     Key::new(
         "center",
@@ -483,6 +497,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
                 rotation: said.rotation,
                 translation: said.translation,
             },
+            weld: said.weld,
         },
     };
     for key in KEYS {
@@ -667,6 +682,7 @@ impl From<&Cloth> for ClothKeys {
                 path,
                 prim,
                 placement,
+                weld,
             } => Self {
                 source: Some(Source::Mesh),
                 mesh: Some(path.to_string_lossy().into_owned()),
@@ -675,6 +691,7 @@ impl From<&Cloth> for ClothKeys {
                 up: placement.up,
                 scale: placement.scale,
                 mirror: placement.mirror,
+                weld: *weld,
                 rotation: placement.rotation,
                 translation: placement.translation,
                 ..said

@@ -230,6 +230,8 @@ pub enum ClothSource {
         prim: Option<String>,
         /// How its coordinates become those of the scene.
         placement: Placement,
+        /// Vertices nearer to each other than this become one, in m in the scene, if there is one.
+        weld: Option<f64>,
     },
 }
 

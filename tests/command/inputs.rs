@@ -459,3 +459,70 @@ fn times_may_be_fractions_in_scenes_and_on_the_command_line() {
     let output = check.arg("time.step=1/0 s").output().unwrap();
     refused(&output, 3, &["time.step", "`1/0 s` is divided by `0`"]);
 }
+
+/// A strip whose two halves have a row of vertices each at the seam, with texture coordinates of
+/// their own, as programs export them.
+const HALVES: &str = "\
+v 0 0 0.3\nv 0.1 0 0.3\nv 0 0.1 0.3\nv 0.1 0.1 0.3\n\
+v 0.10002 0 0.3\nv 0.2 0 0.3\nv 0.10002 0.1 0.3\nv 0.2 0.1 0.3\n\
+vt 0 0\nvt 0.1 0\nvt 0 0.1\nvt 0.1 0.1\nvt 0.5 0\nvt 0.6 0\nvt 0.5 0.1\nvt 0.6 0.1\n\
+g left\nf 1/1 2/2 4/4 3/3\ng right\nf 5/5 6/6 8/8 7/7\n";
+
+#[test]
+fn a_seam_of_two_rows_is_closed_by_weld_and_exports_have_the_vertices_of_the_file() {
+    let mesh = "weld = \"0.1 mm\"\nrest_texture = 1\npins = [{ group = \"left\" }, { vertices = [4, 6] }]\nmesh = \"halves.obj\"";
+    let scene = SCENE.replace(GRID, mesh);
+    let scene = scene.replace("patches = 8", "patches = 1");
+    let place = Place::with(&scene);
+    fs::write(place.path("halves.obj"), HALVES).unwrap();
+    let output = place.weft("check small.toml");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("weld = \"0.0001 m\""), "{text}");
+    let told = "6 vertices, 4 triangles";
+    assert!(text.contains(told), "{text}");
+    let told =
+        "1 piece, 0 coincident vertices, 2 vertices of its file joined with others by `weld`";
+    assert!(text.contains(told), "{text}");
+    let run = "run small.toml --quiet --steps 10 --set output.pictures=false";
+    let hash = hash_of(&place.weft(&format!("{run} --ranks 1 --out out")));
+    assert_eq!(
+        hash_of(&place.weft(&format!("{run} --ranks 1 --threads 2 --out two"))),
+        hash
+    );
+    // All eight vertices, those of the seam at one place.
+    let exported = place.weft("export out --format obj --out film");
+    assert_eq!(exported.status.code(), Some(0));
+    let frame = fs::read_to_string(place.path("film/napkin.000000.obj")).unwrap();
+    let vertices: Vec<&str> = frame
+        .lines()
+        .filter(|line| line.starts_with("v "))
+        .collect();
+    assert_eq!(vertices.len(), 8, "{frame}");
+    assert_eq!((vertices[1], vertices[3]), (vertices[4], vertices[6]));
+    assert_eq!(frame.matches("vt ").count(), 8);
+
+    for (distance, words) in [
+        ("0.2 m", "face 0 has vertices 0 and 1"),
+        ("0 m", "weld"),
+        ("-1 mm", "weld"),
+        ("1e-300 m", "too small"),
+    ] {
+        fs::write(place.path("small.toml"), scene.replace("0.1 mm", distance)).unwrap();
+        let output = place.weft("check small.toml");
+        refused(&output, 3, &["weld", words]);
+    }
+    // A third half on the same seam: one edge of three triangles.
+    let third = "v 0.1 0 0.4\nv 0.1 0.1 0.4\nv 0.1 0 0.3\nv 0.1 0.1 0.3\nf 11/1 12/2 10/4 9/3\n";
+    fs::write(place.path("halves.obj"), format!("{HALVES}{third}")).unwrap();
+    fs::write(place.path("small.toml"), &scene).unwrap();
+    let output = place.weft("check small.toml");
+    refused(
+        &output,
+        3,
+        &[
+            "halves.obj, with vertices nearer than 0.0001 m as one (`weld`)",
+            "triangles",
+        ],
+    );
+}

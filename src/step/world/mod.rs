@@ -111,6 +111,8 @@ pub struct World {
     velocities: Vec<DVec3>,
     /// How many faces of four corners, and of more, the file of each cloth has.
     polygons: Vec<[usize; 2]>,
+    /// How many vertices of each cloth's file were joined with others, where that was asked for.
+    welded: Vec<Option<usize>>,
     /// Where the scene and its files say different things, in words.
     disagreements: Vec<String>,
     /// The defects of the meshes of bodies, in a line for each.
@@ -230,7 +232,7 @@ impl World {
         let mut model = ClothModel::default();
         let (mut pinned, mut velocities) = (Vec::<Pinned>::new(), Vec::new());
         let mut pins_before = 0;
-        let (mut spans, mut polygons) = (Vec::new(), Vec::new());
+        let (mut spans, mut polygons, mut welded) = (Vec::new(), Vec::new(), Vec::new());
         let bodies = BodiesAtStart {
             solids: &solids,
             motions: &body_motions,
@@ -241,6 +243,7 @@ impl World {
             counts.add_cloth(&file.mesh);
             fits(&counts).map_err(WorldError::Memory)?;
             polygons.push(file.faces.polygons());
+            welded.push(file.welded);
             if let ClothSource::File { placement, .. } = &cloth.source {
                 disagreements.extend(axes_of("cloth", &cloth.name, placement, file.axes));
             }
@@ -386,6 +389,7 @@ impl World {
             surface,
             mass: model.masses().iter().sum(),
             polygons,
+            welded,
             disagreements,
             defects,
             sizes_of_mended,

@@ -40,6 +40,8 @@ pub enum ObjectKind {
         coincident: usize,
         /// Faces of its file that were cut into triangles: quads, and those of more corners.
         polygons: [usize; 2],
+        /// Vertices of its file that `weld` made one with others, if the scene has it.
+        welded: Option<usize>,
     },
     /// A body. Cloth meets its formula if it is analytic; triangles are for pictures then.
     Body {
@@ -58,11 +60,18 @@ impl fmt::Display for ObjectSizes {
                 mass: kg,
                 coincident,
                 polygons,
+                welded,
             } => {
                 write!(
                     f,
                     "cloth `{name}`: {sizes}, {coincident} coincident vertices"
                 )?;
+                if let Some(welded) = welded {
+                    write!(
+                        f,
+                        ", {welded} vertices of its file joined with others by `weld`"
+                    )?;
+                }
                 match polygons {
                     [0, 0] => {}
                     [quads, 0] => write!(f, ", {quads} quads of its file cut")?,
@@ -104,6 +113,7 @@ impl World {
                 mass: self.of_cloth(index, self.model().masses()).sum(),
                 coincident: pieces.coincident,
                 polygons: self.polygons[index],
+                welded: self.welded[index],
             },
         });
         let bodies = (scene.bodies.iter().zip(self.body_meshes())).zip(&self.body_motions);

@@ -110,7 +110,7 @@ impl World {
             .map(|(cloth, Pieces { count, apart, .. })| {
                 format!(
                     "cloth `{}` has {count} pieces, and {apart} vertices that are where a vertex of another piece is: nothing holds these \
-                     together, and they fall apart; merge doubled vertices where the mesh was made, or move the pieces apart",
+                     together, and they fall apart; join them with `weld = \"0.1 mm\"`, merge doubled vertices where the mesh was made, or move the pieces apart",
                     cloth.name
                 )
             })
