@@ -39,7 +39,7 @@ use crate::output::{
     PolyData, ProgramRecord, RefinedRecord, RunDirectory, RunRecord, mesh_file,
 };
 use crate::parallel;
-use crate::run::Stop;
+use crate::run::{FEATURES, Stop};
 
 /// The most levels.
 pub const MOST_LEVELS: u32 = 3;
@@ -300,7 +300,7 @@ impl Job<'_> {
         };
         let source = self.source;
         let mut record = RunRecord::new(
-            ProgramRecord::this(&crate::run::FEATURES),
+            ProgramRecord::this(FEATURES),
             machine,
             self.options.command.clone(),
             source.scene.clone(),

@@ -227,11 +227,9 @@ impl<'a> Finder<'a> {
     fn descend(&self, (a, b): (u32, u32), to: &mut Vec<(u32, u32)>, found: &mut Found) {
         let mut push = |a: u32, b: u32| {
             let (i, j) = (a as usize, b as usize);
-            let moves = self.moves[i] | self.moves[j];
-            if moves && !(self.fixed[i] & self.fixed[j]) {
-                if a == b || self.volumes[i].overlaps(&self.volumes[j]) {
-                    to.push((a, b));
-                }
+            let is_idle = !(self.moves[i] | self.moves[j]) || self.fixed[i] & self.fixed[j];
+            if !is_idle && (a == b || self.volumes[i].overlaps(&self.volumes[j])) {
+                to.push((a, b));
             }
         };
         let tree = self.step.tree;
