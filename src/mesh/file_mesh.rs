@@ -40,7 +40,7 @@ pub struct FileMesh {
 
 counts_heap!(FileMesh:
     mesh, faces, texture, joined, velocities, groups, group_names;
-    without has_velocities, axes
+    without has_velocities, axes, welded
 );
 
 /// The parts of a file beside its mesh that are read only for those who ask.

@@ -424,6 +424,7 @@ impl World {
             patch_triangles,
             velocities,
             polygons,
+            welded,
             disagreements,
             defects,
             start_crossings,
@@ -433,7 +434,10 @@ impl World {
         let of_pairs = friction.heap_bytes() + distances.heap_bytes();
         let held = pinned.heap_bytes() + pins.heap_bytes() + velocities.heap_bytes();
         let crossed = start_crossings.heap_bytes() + kept_at_start.heap_bytes();
-        let told = polygons.heap_bytes() + disagreements.heap_bytes() + defects.heap_bytes();
+        let told = polygons.heap_bytes()
+            + welded.heap_bytes()
+            + disagreements.heap_bytes()
+            + defects.heap_bytes();
         let couplings = near.heap_bytes() + far.heap_bytes() + graph.heap_bytes();
         let shapes = bodies.heap_bytes() + body_meshes.heap_bytes() + solids.heap_bytes();
         let sizes = sizes_of_mended.heap_bytes() + checksums.heap_bytes();
