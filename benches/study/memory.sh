@@ -12,9 +12,9 @@ command -v "$weft" >/dev/null || { echo "$weft: build it (cargo build --release)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# The sum of all numbers that a key of a JSON file has.
-sum() { grep -o "\"$2\": [0-9]*" "$1" | awk '{ sum += $2 } END { printf "%.0f", sum }'; }
-# The largest of them.
+# The bytes of all parts that a run has told: each follows the name of its part.
+counted() { awk -F': ' '/"bytes"/ && part { sum += $2 } { part = /"part"/ } END { printf "%.0f", sum }' "$1"; }
+# The largest number that a key of a JSON file has.
 most() { grep -o "\"$2\": [0-9]*" "$1" | awk '$2 > most { most = $2 } END { printf "%.0f", most }'; }
 
 echo "| vertices | ranks | settings | peak, MB | counted, MB | estimated, MB | peak, B a vertex | set-up, B a vertex |"
@@ -27,7 +27,7 @@ measure() { # SIDE RANKS NAME SETTINGS...
     "$weft" check drape-free --json --ranks "$ranks" "${keys[@]}" >"$out/check" 2>/dev/null
     "$weft" run drape-free --steps 1 --ranks "$ranks" --quiet --overwrite --out "$out/run" "${keys[@]}" >/dev/null 2>&1
     awk -v n=$((side * side)) -v peak="$(most "$out/run/run.json" peak_memory_bytes)" \
-        -v counted="$(sum "$out/run/run.json" bytes)" -v traffic="$(sed -n '/"memory"/,/\]/d; p' "$out/run/run.json" | sum /dev/stdin bytes)" \
+        -v counted="$(counted "$out/run/run.json")" \
         -v estimated="$(most "$out/check" estimated_peak_bytes)" -v setup="$(most "$out/check" set_up_peak_bytes)" \
         -v ranks="$ranks" -v name="$name" 'BEGIN {
             printf "| %d | %d | %s | %.0f | %.0f | %.0f | %.0f | %.0f |\n", n, ranks, name,

@@ -7,9 +7,10 @@
 //! | the limit of a control group, version 1 | `memory.limit_in_bytes` |
 //! | the limit of the address space | `/proc/self/limits`, which `ulimit -v` sets |
 //!
-//! Groups are that of the process and those around it. Pages of files that a group has not touched lately are given back when memory is short, so they
-//! count as left. Ranks of one node that are processes share what the machine and the group have.
-//! Other systems tell nothing, and then there is no bound.
+//! Groups are that of the process and those around it. Pages of files that a group has not touched
+//! lately are given back when memory is short, so they count as left. Ranks of one node that are
+//! processes share what the machine and the group have. Other systems tell nothing, and then there
+//! is no bound.
 
 use std::fmt;
 use std::fs::read_to_string;

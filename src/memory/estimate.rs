@@ -1,7 +1,8 @@
 //! The memory that a process will have at its peak, estimated from a few counts.
 //!
 //! A refusal must come before the costly part of the set-up, when only meshes are known. Large
-//! arrays grow with the vertices of cloth, so the estimate is a sum of bytes for each of them, which `benches/study/memory.sh` measures: it prints peaks beside estimates. Contacts come on
+//! arrays grow with the vertices of cloth, so the estimate is a sum of bytes for each of them.
+//! `benches/study/memory.sh` measures these, and prints peaks beside estimates. Contacts come on
 //! top. On grids of 10,000 to 250,000 vertices the estimate is within a tenth of the peak.
 //!
 //! A vertex counts as two triangles do: a mesh has about twice as many triangles as vertices.
