@@ -44,8 +44,9 @@ fn memory_after_a_step_is_foreseen_before_it() {
         for (before, after) in before.iter().zip(&after) {
             let (before_bytes, after_bytes) = (total(before) as f64, total(after) as f64);
             let ratio = before_bytes / after_bytes;
+            // Ranks that steal tests of patches of others hold more volumes.
             assert!(
-                (0.95..1.05).contains(&ratio),
+                (0.9..1.1).contains(&ratio),
                 "{rest}, {ranks} ranks: {ratio}, {before:?} foreseen, {after:?}"
             );
         }
