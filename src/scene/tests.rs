@@ -869,7 +869,7 @@ fn bad_scenes_are_refused_with_these_words() {
         ),
         (
             "speed = 1",
-            "speed: unknown key; here can be `follow`, `from`, `group`, `max`, `min`, `motion`, `nearest`, `plane`, `rail`, `until`, `velocity`, `vertices`",
+            "speed: unknown key; here can be `follow`, `from`, `group`, `max`, `min`, `motion`, `near`, `nearest`, `plane`, `rail`, `until`, `velocity`, `vertices`",
         ),
     ] {
         refused(
