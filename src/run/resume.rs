@@ -1,7 +1,7 @@
 //! Going on from a checkpoint: which one, and whether it is one of this scene.
 //!
-//! The keys that say how exactly equations are solved and in which parts steps may be taken may have
-//! changed, for a run that failed for it has to be helped, and so may the forces that act
+//! The keys that say how exactly equations are solved and in which parts steps may be taken may
+//! have changed, for a run that failed for it has to be helped, and so may the forces that act
 //! ([`Scene::keys_of_later`]). The trajectory is another one from there on, and the record says so.
 
 use std::path::{Path, PathBuf};
@@ -237,7 +237,8 @@ pub fn read_state(path: &Path, world: &World) -> Result<Checkpoint, RunError> {
     Ok(read(path, world)?.0)
 }
 
-/// Reads a checkpoint of this world, and what the run has changed in its scene until then and there.
+/// Reads a checkpoint of this world, and what the run has changed in its scene until then and
+/// there.
 fn read(path: &Path, world: &World) -> Result<(Checkpoint, Vec<ChangeRecord>), RunError> {
     let checkpoint = Checkpoint::read(path)?;
     let header = &checkpoint.header;
@@ -272,8 +273,8 @@ fn is_in(path: &Path, directory: &Path) -> bool {
     }
 }
 
-/// Whether a state is one of this world, and what of the scene has changed since; the error says what
-/// differs and must not.
+/// Whether a state is one of this world, and what of the scene has changed since; the error says
+/// what differs and must not.
 fn check(header: &Header, world: &World) -> Result<Vec<ChangeRecord>, String> {
     let changes = differences(&header.scene, world.scene(), header.step)?;
     if header.world != world.digest() || header.vertices != world.model().masses().len() as u64 {

@@ -1,7 +1,7 @@
 //! The wind of a scene: a velocity that may change in time, or a table of velocities by place.
 //!
-//! In: the value of `air.wind`. Out: a [`WindInTime`], a function of time whose values are functions
-//! of the place. Only the strength of a table changes in time: what blows in it keeps its pattern.
+//! In: the value of `air.wind`. Out: a [`WindInTime`], a function of time whose values are
+//! functions of the place. Only the strength of a table changes in time, and its pattern stays.
 
 use std::sync::Arc;
 
