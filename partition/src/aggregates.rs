@@ -424,6 +424,9 @@ mod tests {
         (tree, graph)
     }
 
+    /// A change of the aggregates and of the groups of vertices.
+    type Change = fn(&mut [u32], &mut [u32]);
+
     #[test]
     fn aggregates_are_taken_over_by_their_numbers_and_faults_are_named() {
         let (tree, graph) = tree(&sheet(24), 4);
@@ -433,14 +436,14 @@ mod tests {
         };
         let built = Aggregates::build(&graph, &tree, &options).unwrap();
         assert!(built.count() > 4 && built.group_count() > built.count());
-        let taken = |change: fn(&mut [u32], &mut [u32])| {
+        let taken = |change: Change| {
             let mut of = built.of_vertices().to_vec();
             let mut groups = built.groups_of_vertices().to_vec();
             change(&mut of, &mut groups);
             Aggregates::from_numbers(&tree, of, groups)
         };
         assert_eq!(taken(|_, _| ()), Ok(built.clone()));
-        let refused: [fn(&mut [u32], &mut [u32]); 6] = [
+        let refused: [Change; 6] = [
             // The aggregates of two patches, exchanged.
             |of, _| {
                 of.iter_mut().for_each(|a| {

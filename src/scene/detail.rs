@@ -56,7 +56,7 @@ mod tests {
         [contact]\nthickness = \"6 mm\"\n\
         [[cloth]]\ngrid = { size = [1, 2], vertices = [5, 9] }\nthickness = 0.003\n\
         material = { density = 0.15, stretch = 1000, bending = 1e-5 }\n\
-        [[cloth]]\nshirt = { height = \"70 cm\", vertices = 11 }\ncenter = [0, 0, 3]\n\
+        [[cloth]]\nshirt = { height = \"70 cm\", vertices = 13 }\ncenter = [0, 0, 3]\n\
         material = { density = 0.15, stretch = 1000, bending = 1e-5 }\n\
         [[body]]\nshape = \"sphere\"\ncenter = [0, 0, -2]\nradius = 1\nedge = 0.2\nthickness = 0.009\n";
 
@@ -76,14 +76,14 @@ mod tests {
         ));
         assert!(matches!(
             shirt.source,
-            ClothSource::Shirt { vertices: 31, .. }
+            ClothSource::Shirt { vertices: 37, .. }
         ));
         let near = |a: f64, b: f64| (a - b).abs() < 1e-15;
         assert!(near(scene.contact.thickness, 0.002) && near(grid.thickness.unwrap(), 0.001));
         assert!(near(scene.bodies[0].thickness.unwrap(), 0.003));
     }
 
-    /// What is written out is of the scene as it is, and is not divided once more.
+    /// A scene that is written out has its numbers as they are, and is not divided once more.
     #[test]
     fn a_scene_that_is_written_out_is_not_divided_again() {
         let scene = Scene::parse(SCENE, None, &[]).unwrap();

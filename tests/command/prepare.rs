@@ -21,7 +21,7 @@ fn a_run_of_a_prepared_cut_ends_with_the_same_hash_and_goes_on_without_it() {
     let prepared = place.weft("prepare small.toml");
     let told = String::from_utf8(prepared.stdout).unwrap();
     assert!(
-        told.contains("Wrote small.cut: 144 vertices in 2 patches"),
+        told.contains("Wrote small.cut: 144 vertices in 8 patches"),
         "{told}"
     );
     let set = "--set partition.file=small.cut";

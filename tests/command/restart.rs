@@ -308,7 +308,8 @@ fn runs_that_cannot_be_continued_are_refused_and_left_alone() {
     assert_eq!(record(&place.path("part"))["exit"], 0);
 }
 
-/// The forces that act may change from a step on. The run says so, remembers it, and goes on with it.
+/// The forces that act may change from a step on. The run says so, remembers it, and goes on with
+/// it.
 #[test]
 fn a_run_that_goes_on_may_change_the_forces_that_act() {
     let place = Place::new();

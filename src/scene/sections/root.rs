@@ -65,7 +65,7 @@ impl Section for Root {
                 get: |root| (root.detail != 1).then_some(root.detail),
                 set: |root, detail| root.detail = detail,
             },
-            "The size of a scene in one key: cells of grids and shirts have sides that are so many times smaller, and so is every \
+            "The size of a scene in one key: cells of grids and shirts have sides that are this many times smaller, and so is every \
              thickness. A scene that is written out has the numbers that follow from it.",
         )
         .unset("1"),

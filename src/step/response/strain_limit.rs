@@ -15,9 +15,9 @@
 //!
 //! Cloth resists compression far more than bending, so that it buckles instead; impulses against
 //! compression have it do so, also where the mesh is coarse [Bridson 2003 §1.3, where 10 % of
-//! extension and no compression are borne]. Where `s` is a principal stretch below `1 − limit`, the
-//! constraint is the one above with both sides negative. Cloth that pins press together in its plane,
-//! exactly flat, has nowhere to go, and is compressed all the same.
+//! extension and no compression are borne]. Where `s` is a principal stretch below `1 − limit`,
+//! the constraint is the one above with both sides negative. Cloth that pins press together in its
+//! plane, exactly flat, has nowhere to go, and is compressed all the same.
 
 use glam::DVec3;
 

@@ -4,7 +4,8 @@ use super::moving::ends_the_same;
 use super::{World, bits as bits_of, *};
 use crate::scene::Scene;
 
-/// A sheet of `size` by 20 mm or so on pins, with a material and extra lines above and in its table.
+/// A sheet of `size` by some 20 mm on pins, with a material and more lines above and in its
+/// table.
 struct Strip {
     /// Lengths along x and y.
     size: [f64; 2],

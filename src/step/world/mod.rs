@@ -169,7 +169,7 @@ impl World {
         scene: &Scene,
         fits: &(dyn Fn(&MeshCounts) -> Result<(), String> + Sync),
     ) -> Result<Self, WorldError> {
-        // A file that is not there is told of before anything takes time.
+        // A file that is not there is an error before anything takes time.
         let prepared = scene.partition.file.as_deref();
         let mut prepared = prepared.map(Prepared::read).transpose()?;
         let wanted = wanted(scene);

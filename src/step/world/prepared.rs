@@ -313,7 +313,8 @@ mod tests {
         scene
     }
 
-    /// A world whose cut comes from a file is the one that made it, with one level and with several.
+    /// A world whose cut comes from a file is the one that made it, with one level and with
+    /// several.
     #[test]
     fn a_world_of_a_prepared_cut_is_the_world_that_was_cut() {
         let folder = tempfile::tempdir().unwrap();
@@ -381,7 +382,7 @@ mod tests {
             );
             assert!(error.to_string().contains(told), "{error}");
         }
-        // What does not change the graph may be another.
+        // Materials do not change the graph.
         let other = SCENE.replace("stretch = 1000", "stretch = 2000");
         World::build(&with_file(&other, &path)).unwrap();
     }
