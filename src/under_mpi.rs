@@ -221,8 +221,9 @@ fn given(arguments: &RunArguments) -> Vec<Given> {
         split,
         victims,
         seed,
-        // Hosts may have other numbers of cores.
+        // Hosts may have other numbers of cores, and other memory.
         idle: _,
+        memory: _,
         // The first rank alone speaks.
         quiet: _,
         json: _,
