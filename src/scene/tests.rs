@@ -883,7 +883,7 @@ fn bad_scenes_are_refused_with_these_words() {
         &[],
         &format!(
             "{ok}:4: wind: unknown key; here can be `air`, `balance`, `body`, `cloth`, `contact`, \
-             `gravity`, `name`, `output`, `partition`, `solver`, `start`, `time`, `title`"
+             `detail`, `gravity`, `name`, `output`, `partition`, `solver`, `start`, `time`, `title`"
         ),
     );
 }
