@@ -264,30 +264,14 @@ impl<'a> Skin<'a> {
                 to.push((a, b));
             }
         };
-        match (self.tree.node(a), self.tree.node(b)) {
-            (Node::Inner(first), _) if a == b => {
-                push(first, first);
-                push(first + 1, first + 1);
-                push(first, first + 1);
+        if let Some([s, t]) = self.tree.divide((a, b), &mut push) {
+            for (owner, face) in [(s, t), (t, s)] {
+                let corners = self.triangles()[face as usize];
+                let lets = |ends: &[u32; 2]| self.surface.passing().lets(ends[0], corners[0]);
+                let apart =
+                    |ends: &[u32; 2]| !ends.iter().any(|v| corners.contains(v)) && !lets(ends);
+                self.pierce(owner, (self, face), apart, found);
             }
-            (Node::Inner(first), _) => {
-                push(first, b);
-                push(first + 1, b);
-            }
-            (Node::Leaf(_), Node::Inner(first)) => {
-                push(a, first);
-                push(a, first + 1);
-            }
-            (Node::Leaf(s), Node::Leaf(t)) if s != t => {
-                for (owner, face) in [(s, t), (t, s)] {
-                    let corners = self.triangles()[face as usize];
-                    let lets = |ends: &[u32; 2]| self.surface.passing().lets(ends[0], corners[0]);
-                    let apart =
-                        |ends: &[u32; 2]| !ends.iter().any(|v| corners.contains(v)) && !lets(ends);
-                    self.pierce(owner, (self, face), apart, found);
-                }
-            }
-            _ => {}
         }
     }
 

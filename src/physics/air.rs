@@ -1,8 +1,8 @@
 //! Drag and pressure of the air on a triangle.
 //!
-//! With `w` the triangle's velocity relative to the air in its middle, `n` its normal and `A` its
-//! area, each as it is, `F = −½ ρ A (Cₙ |w·n| (w·n) n + Cₜ |wₜ| wₜ)`, the second with the part
-//! of `w` in the triangle's plane: drag as of a plate, quadratic in the speed (e.g. Hoerner,
+//! Let `w` be the triangle's velocity relative to the air, at its middle, `n` its normal and `A`
+//! its area. The force is `F = −½ ρ A (Cₙ |w·n| (w·n) n + Cₜ |wₜ| wₜ)`. Here `wₜ` is the part of
+//! `w` in the triangle's plane. That is the drag of a plate, quadratic in the speed (e.g. Hoerner,
 //! Fluid-Dynamic Drag, ch. 3). A third acts on each corner.
 //!
 //! It is made implicit with the speeds `|w·n|` and `|wₜ|` of the step's beginning: `F = −B w` with

@@ -2,9 +2,10 @@
 //!
 //! A thin hoop that rolls without slipping turns as fast as it moves, and so comes down with half
 //! of what pulls it, a = g sin θ / 2. Friction has to be the other half: it holds where
-//! μ ≥ tan θ / 2. Where not, the hoop slips with a = g (sin θ - μ cos θ), and only friction turns
-//! it, with R dω/dt = μ g cos θ. Sources: Newton's and Euler's laws for a body with the moment
-//! m R²; Coulomb's law. Selle et al. 2009 roll a sheet in their figure 10 for this law.
+//! μ ≥ tan θ / 2. Where it does not hold, the hoop slips with a = g (sin θ - μ cos θ). Only
+//! friction turns it then, with R dω/dt = μ g cos θ. Sources: Newton's and Euler's laws for a body
+//! with the moment m R²; Coulomb's law. Selle et al. 2009 roll a sheet in their figure 10 for this
+//! law.
 
 use std::f64::consts::TAU;
 

@@ -143,6 +143,34 @@ impl Bvh {
         }
     }
 
+    /// Hands out the pairs of nodes below a pair, or below a node and itself. A pair of two leaves
+    /// has none: its triangles are the result.
+    #[inline]
+    pub(in crate::collide) fn divide(
+        &self,
+        (a, b): (u32, u32),
+        push: &mut impl FnMut(u32, u32),
+    ) -> Option<[u32; 2]> {
+        match (self.node(a), self.node(b)) {
+            (Node::Inner(first), _) if a == b => {
+                push(first, first);
+                push(first + 1, first + 1);
+                push(first, first + 1);
+            }
+            (Node::Inner(first), _) => {
+                push(first, b);
+                push(first + 1, b);
+            }
+            (Node::Leaf(_), Node::Inner(first)) => {
+                push(a, first);
+                push(a, first + 1);
+            }
+            (Node::Leaf(s), Node::Leaf(t)) if s != t => return Some([s, t]),
+            _ => {}
+        }
+        None
+    }
+
     /// The triangle of a leaf.
     #[inline]
     pub(in crate::collide) fn triangle(&self, leaf: u32) -> u32 {

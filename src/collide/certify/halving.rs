@@ -232,29 +232,12 @@ impl<'a> Finder<'a> {
                 to.push((a, b));
             }
         };
-        let tree = self.step.tree;
-        match (tree.node(a), tree.node(b)) {
-            (Node::Inner(first), _) if a == b => {
-                push(first, first);
-                push(first + 1, first + 1);
-                push(first, first + 1);
-            }
-            (Node::Inner(first), _) => {
-                push(first, b);
-                push(first + 1, b);
-            }
-            (Node::Leaf(_), Node::Inner(first)) => {
-                push(a, first);
-                push(a, first + 1);
-            }
-            (Node::Leaf(s), Node::Leaf(t)) if s != t => {
-                self.step.features_of(s, t, |pair| {
-                    if self.may_halve(&pair) {
-                        self.look(Meeting::Features(pair), found);
-                    }
-                });
-            }
-            _ => {}
+        if let Some([s, t]) = self.step.tree.divide((a, b), &mut push) {
+            self.step.features_of(s, t, |pair| {
+                if self.may_halve(&pair) {
+                    self.look(Meeting::Features(pair), found);
+                }
+            });
         }
     }
 

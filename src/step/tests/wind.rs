@@ -31,9 +31,10 @@ fn speeds(world: &World, velocities: &[glam::DVec3]) -> Vec<f64> {
     sums.iter().map(|[momentum, all]| momentum / all).collect()
 }
 
-/// A sheet that wind W blows at, with a drag coefficient of 1, has the speed W − W/(1 + W ρ t/2ω),
-/// ω its mass per area, before it turns in wind that is not the same above and below. W is 0 to
-/// the ground, and then grows to 2 m/s at 1 m and 6 m/s at 3 m.
+/// A sheet that wind W blows at, with a drag coefficient of 1, reaches the speed
+/// W − W/(1 + W ρ t/2ω). Here ω is its mass per area. The formula holds until the sheet turns in
+/// wind that differs between its upper and its lower border. W is 0 up to the ground, and grows to
+/// 2 m/s at 1 m and 6 m/s at 3 m.
 #[test]
 fn sheets_are_blown_by_the_wind_at_their_height() {
     let text = sheets(
