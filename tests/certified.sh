@@ -51,6 +51,7 @@ judge 0 "$folder/layers.toml" --until 0.008
 judge 0 "$folder/layers-moving.toml" --until 0.008
 judge 0 "$folder/flaps-20.toml" --set time.step=5ms
 judge 0 quick
+judge 0 scenes/sewn-shirt.toml --once --until 0.7
 for scene in scenes/2009/*.toml; do
     judge 0 "$scene" --once --until 0.1
 done

@@ -69,6 +69,10 @@ if [ -z "${SCENES:-}" ]; then
         read -r name detail <<<"$sized"
         wanted+=("2009-$name 2 scenes/2009/$name.toml" "2009-$name-tenth 2 scenes/2009/$name.toml --set detail=$detail")
     done
+    # Panels that are sewn together round a figure.
+    for step in 1 2 5; do
+        wanted+=("sewn-shirt $step scenes/sewn-shirt.toml")
+    done
     # Scenes of the paper, with steps and solves that are far too coarse.
     for scene in drape-free drape-floor; do
         wanted+=("$scene-harsh 20 $scene --set solver.tolerance=0.9 --set solver.max_iterations=1")

@@ -371,19 +371,20 @@ impl Look<'_> {
         }
         for (one, other) in [(a, b), (b, a)] {
             let face = corners(other);
-            for vertex in surface.vertices_at(one).filter(|v| !face.contains(v)) {
+            let apart = |v: &u32| !surface.are_neighbours(&[*v], &face);
+            for vertex in surface.vertices_at(one).filter(apart) {
                 let [x, y, z] = face;
                 self.at_pair(Kind::VertexFace, [vertex, x, y, z]);
             }
             for edge in surface.edges_at(one) {
-                if !edge.iter().any(|v| face.contains(v)) {
+                if !surface.are_neighbours(&edge, &face) {
                     self.at_edge_and_face(edge, face);
                 }
             }
         }
         for [p, q] in surface.edges_at(a) {
             for edge in surface.edges_at(b) {
-                if !edge.contains(&p) && !edge.contains(&q) {
+                if !surface.are_neighbours(&[p, q], &edge) {
                     self.at_pair(Kind::EdgeEdge, [p, q, edge[0], edge[1]]);
                 }
             }

@@ -235,6 +235,7 @@ mod tests {
             is_body,
             vertices,
             passes_itself: false,
+            sewn: Vec::new(),
         };
         let pieces = vec![piece("cloth", false, 0..3), piece("body", true, 3..6)];
         let surface = Surface::new(pieces, vec![[0, 1, 2], [3, 4, 5]]).unwrap();

@@ -1,7 +1,7 @@
 //! The triangles that are judged, with their edges, and the pieces of cloth and bodies that they
 //! are of.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,11 @@ pub struct Piece {
     /// Whether it is cloth that passes through itself: it is not judged against itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passes_itself: bool,
+    /// Pairs of a vertex of it and another vertex that a seam sews together. Features with one of
+    /// them each are neighbours, as if both were one vertex: they are not judged against each
+    /// other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sewn: Vec<[u32; 2]>,
 }
 
 /// Triangles of pieces: cloths first, then bodies, with vertices numbered through.
@@ -31,6 +36,8 @@ pub struct Surface {
     /// The vertices and edges that are looked at with each triangle, so that each is looked at
     /// once.
     features: Vec<Features>,
+    /// Pairs of vertices that are sewn together, in both orders.
+    sewn: HashSet<[u32; 2]>,
 }
 
 /// The features that are looked at with a triangle.
@@ -53,6 +60,9 @@ pub enum SurfaceError {
     /// twice.
     #[error("triangle {0} is not of one piece, out of order, or has a corner twice")]
     Triangle(usize),
+    /// A seam names a vertex that is not there.
+    #[error("vertex {0} is sewn to another one, and is not there")]
+    Sewn(u32),
 }
 
 impl Surface {
@@ -83,8 +93,14 @@ impl Surface {
             let piece = piece.ok_or(SurfaceError::Triangle(index))?;
             cloth += u32::from(!piece.is_body);
         }
+        let sewn = pieces.iter().flat_map(|piece| &piece.sewn);
+        let sewn: HashSet<[u32; 2]> = sewn.flat_map(|&[v, w]| [[v, w], [w, v]]).collect();
+        if let Some(&pair) = sewn.iter().find(|[v, _]| *v >= end) {
+            return Err(SurfaceError::Sewn(pair[0]));
+        }
         let features = share_out(&triangles, end as usize);
         Ok(Self {
+            sewn,
             pieces,
             triangles,
             cloth,
@@ -129,6 +145,16 @@ impl Surface {
             .partition_point(|piece| piece.vertices.end <= vertex)
     }
 
+    /// Whether two features share a vertex, or have vertices that are sewn together.
+    #[inline]
+    pub(crate) fn are_neighbours(&self, one: &[u32], other: &[u32]) -> bool {
+        let meet = |v: &u32| {
+            other.contains(v)
+                || !self.sewn.is_empty() && other.iter().any(|w| self.sewn.contains(&[*v, *w]))
+        };
+        one.iter().any(meet)
+    }
+
     /// The vertices that are looked at with a triangle.
     pub(crate) fn vertices_at(&self, triangle: u32) -> impl Iterator<Item = u32> {
         let corners = self.triangles[triangle as usize];
@@ -171,7 +197,24 @@ mod tests {
             is_body,
             vertices,
             passes_itself: false,
+            sewn: Vec::new(),
         }
+    }
+
+    #[test]
+    fn features_at_vertices_that_are_sewn_together_are_neighbours() {
+        let mut pieces = vec![piece("one", false, 0..3), piece("other", false, 3..6)];
+        pieces[1].sewn = vec![[4, 1]];
+        let triangles = vec![[0, 1, 2], [3, 4, 5]];
+        let surface = Surface::new(pieces.clone(), triangles.clone()).unwrap();
+        assert!(surface.are_neighbours(&[1], &[3, 4, 5]) && surface.are_neighbours(&[4], &[0, 1]));
+        assert!(surface.are_neighbours(&[0, 2], &[2, 5]));
+        assert!(
+            !surface.are_neighbours(&[0], &[3, 4, 5]) && !surface.are_neighbours(&[1], &[3, 5])
+        );
+        pieces[0].sewn = vec![[0, 6]];
+        let error = Surface::new(pieces, triangles).unwrap_err();
+        assert_eq!(error, SurfaceError::Sewn(6));
     }
 
     #[test]

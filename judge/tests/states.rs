@@ -34,6 +34,7 @@ fn two(n: u32, is_body: bool) -> Surface {
         is_body,
         vertices: first..first + n * n,
         passes_itself: false,
+        sewn: Vec::new(),
     };
     let pieces = vec![piece("lower", false, 0), piece("upper", is_body, n * n)];
     Surface::new(pieces, [triangles(n, 0), triangles(n, n * n)].concat()).unwrap()
@@ -208,6 +209,7 @@ fn bodies_are_not_judged_against_bodies() {
         is_body: true,
         vertices: first..first + 9,
         passes_itself: false,
+        sewn: Vec::new(),
     };
     let all = [triangles(3, 0), triangles(3, 9)].concat();
     let surface = Surface::new(vec![piece("a", 0), piece("b", 9)], all).unwrap();
@@ -231,7 +233,7 @@ proptest! {
     /// The judge finds in small sets what a look at all pairs finds, by exact arithmetic alone.
     #[test]
     fn sets_are_judged_as_all_pairs_are(states in prop::collection::vec(points(15), 2..4)) {
-        let piece = |name: &str, is_body, vertices| Piece { name: name.to_owned(), is_body, vertices, passes_itself: false };
+        let piece = |name: &str, is_body, vertices| Piece { name: name.to_owned(), is_body, vertices, passes_itself: false, sewn: Vec::new() };
         let pieces = vec![piece("cloth", false, 0..9), piece("body", true, 9..15)];
         let faces = vec![[0, 1, 2], [2, 1, 3], [3, 4, 5], [6, 7, 8], [9, 10, 11], [12, 13, 14]];
         let surface = Surface::new(pieces, faces.clone()).unwrap();

@@ -37,6 +37,7 @@ impl<'w> Judged<'w> {
                 is_body,
                 vertices: start..start + count as u32,
                 passes_itself,
+                sewn: Vec::new(),
             });
             start
         };
@@ -61,6 +62,12 @@ impl<'w> Judged<'w> {
             let first = piece(name, true, mesh.positions.len(), false);
             triangles.extend(mesh.triangles.iter().map(|t| t.map(|v| first + v)));
             bodies.push(index);
+        }
+        for [v, w] in world.sewn_in_order() {
+            let of = pieces.iter_mut().find(|piece| piece.vertices.contains(&v));
+            if let Some(piece) = of {
+                piece.sewn.push([v, w]);
+            }
         }
         Ok(Self {
             world,

@@ -267,7 +267,7 @@ impl<'a> Skin<'a> {
         if let Some([s, t]) = self.tree.divide((a, b), &mut push) {
             for (owner, face) in [(s, t), (t, s)] {
                 let corners = self.triangles()[face as usize];
-                let lets = |ends: &[u32; 2]| self.surface.passing().lets(ends[0], corners[0]);
+                let lets = |ends: &[u32; 2]| self.surface.passing().lets(ends, &corners);
                 let apart =
                     |ends: &[u32; 2]| !ends.iter().any(|v| corners.contains(v)) && !lets(ends);
                 self.pierce(owner, (self, face), apart, found);

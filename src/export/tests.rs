@@ -77,6 +77,7 @@ fn run(cloths: &[(&str, FileMesh, bool)], times: &[f64], knows_cloths: bool) -> 
             size: [90, 60],
             colours: Colours::Checker,
         }),
+        sewn: Vec::new(),
     };
     let (mut x, mut triangles) = (Vec::new(), Vec::new());
     for (number, (name, file, joined)) in cloths.iter().enumerate() {

@@ -59,7 +59,8 @@ pub fn build_cloth_of_file(cloth: &Cloth) -> Result<FileMesh, MeshError> {
                         None
                     }
                 });
-                let mut groups: Vec<&str> = groups.collect();
+                let sewn = cloth.sewn_groups.iter().map(String::as_str);
+                let mut groups: Vec<&str> = groups.chain(sewn).collect();
                 groups.sort_unstable();
                 groups.dedup();
                 let wanted = Wanted {

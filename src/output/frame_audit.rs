@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::frames::{cloth_file, moving_file, still_file};
 use super::vtp_read::read_time;
 use super::{
-    BodyRecord, DataArray, OutputError, PolyData, RunDirectory, RunRecord, Values, read_triangles,
-    write_vtp,
+    BodyRecord, DataArray, FramesRecord, OutputError, PolyData, RunDirectory, RunRecord, Values,
+    read_triangles, write_vtp,
 };
 use crate::collide::Passing;
 use crate::collide::audit::{Audited, Crossing, Met, Part, Skin};
@@ -369,7 +369,7 @@ impl std::fmt::Display for FrameAudit {
 struct Frames<'r> {
     run: &'r RunDirectory,
     bodies: Option<Vec<BodyRecord>>,
-    /// The cloth that passes through itself.
+    /// The features of cloth that pass through each other.
     passing: Passing,
     /// Bodies made of triangles as they were read first, by their place in the scene: trees are
     /// built once.
@@ -379,7 +379,7 @@ struct Frames<'r> {
 impl<'r> Frames<'r> {
     fn open(run: &'r RunDirectory) -> Result<Self, OutputError> {
         let record = RunRecord::read(run.path())?;
-        let cloths = record.frames.map_or_else(Vec::new, |frames| frames.cloths);
+        let FramesRecord { cloths, sewn, .. } = record.frames.unwrap_or_default();
         let of_vertices: Vec<u32> = (0..)
             .zip(&cloths)
             .flat_map(|(number, cloth)| std::iter::repeat_n(number, cloth.vertices))
@@ -388,7 +388,7 @@ impl<'r> Frames<'r> {
         Ok(Self {
             run,
             bodies: record.bodies,
-            passing: Passing::new(&of_vertices, passes),
+            passing: Passing::new(&of_vertices, passes).sewn(sewn),
             surfaces: BTreeMap::new(),
         })
     }

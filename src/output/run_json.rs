@@ -288,6 +288,9 @@ pub struct FramesRecord {
     /// How frames are drawn; earlier programs do not say.
     #[serde(default)]
     pub view: Option<ViewRecord>,
+    /// Pairs of vertices that seams sew together: their features are neighbours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sewn: Vec<[u32; 2]>,
 }
 
 /// How pictures of a run look.

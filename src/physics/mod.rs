@@ -18,6 +18,7 @@
 //! | `element` | what elements of all kinds add to a system |
 //! | `bending_of_mesh` | which of these a cloth has |
 //! | [`air`], [`wind`] | drag |
+//! | [`stitch`] | springs that pull seams together |
 //! | `at_time` | what of cloth changes in time |
 //! | `stiffest` | the fastest motion, which bounds explicit steps |
 //!
@@ -46,6 +47,7 @@ pub mod rigidity;
 pub mod shell;
 pub mod spring;
 mod stiffest;
+pub mod stitch;
 pub mod wind;
 #[cfg(test)]
 pub(crate) use model::tests;
@@ -55,3 +57,4 @@ pub(crate) use at_time::AtTime;
 pub use bending_of_mesh::{BendingInfo, UNEVEN, is_uneven};
 pub use model::{ClothModel, PhysicsError};
 pub use stiffest::Stiffest;
+pub use stitch::Stitch;

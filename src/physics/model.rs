@@ -14,6 +14,7 @@ use super::mesh_edges::{ordered, pairs, sides};
 use super::plate::Plate;
 use super::shell::Shell;
 use super::spring::Spring;
+use super::stitch::Stitch;
 use crate::heap_bytes::counts_heap;
 use crate::mesh::TriMesh;
 use crate::parallel;
@@ -70,6 +71,7 @@ pub struct ClothModel {
     folds: Vec<Fold>,
     shells: Vec<Shell>,
     springs: Vec<Spring>,
+    stitches: Vec<Stitch>,
     masses: Vec<f64>,
     /// Per cloth.
     materials: Vec<Material>,
@@ -84,7 +86,7 @@ pub struct ClothModel {
 }
 
 counts_heap!(ClothModel:
-    triangles, start, membranes, hinges, plates, folds, shells, springs, masses, pressures,
+    triangles, start, membranes, hinges, plates, folds, shells, springs, stitches, masses, pressures,
     bendings, added_stretches, cloth_of_vertex, cloth_of_triangle;
     without materials
 );
@@ -253,10 +255,11 @@ impl ClothModel {
         self.folds = renamed(self.folds, new, |f| &f.vertices, |f, to| f.vertices = to);
         self.shells = renamed(self.shells, new, |s| &s.vertices, |s, to| s.vertices = to);
         self.springs = renamed(self.springs, new, |s| &s.vertices, |s, to| s.vertices = to);
+        self.stitches = renamed(self.stitches, new, |s| &s.vertices, |s, to| s.vertices = to);
         self
     }
 
-    /// Pairs of vertices that triangles, folds, shells and springs couple, then those that only
+    /// Pairs of vertices that triangles, folds, shells, springs and stitches couple, then those that only
     /// hinges and plates couple.
     ///
     /// The first have 3x3 blocks in the system matrix, the others scalars times the identity. Each
@@ -269,6 +272,7 @@ impl ClothModel {
                 .flat_map(|&[a, b, c]| [ordered(a, b), ordered(b, c), ordered(c, a)])
                 .chain(self.folds.iter().flat_map(|f| pairs(f.vertices)))
                 .chain(self.shells.iter().flat_map(|s| pairs(s.vertices)))
+                .chain(self.stitches.iter().flat_map(|s| pairs(s.vertices)))
                 .chain(
                     self.springs
                         .iter()
@@ -375,6 +379,17 @@ impl ClothModel {
     #[must_use]
     pub fn springs(&self) -> &[Spring] {
         &self.springs
+    }
+
+    /// Adds stitches between vertices that are there.
+    pub(crate) fn sew(&mut self, stitches: Vec<Stitch>) {
+        self.stitches.extend(stitches);
+    }
+
+    /// Stitches that seams pull by, which are no part of the elastic energy.
+    #[must_use]
+    pub fn stitches(&self) -> &[Stitch] {
+        &self.stitches
     }
 
     /// Whether a triangle is a finite element; if not, springs are in its place.

@@ -27,6 +27,11 @@ pub enum RefineError {
         /// The number of frames.
         count: usize,
     },
+    /// The run has seams.
+    #[error(
+        "the run has seams, whose sides would part when each of them is smoothed; weld the frame that you need and refine a run of that"
+    )]
+    Sewn,
     /// The frames would be written into the directory that they come from.
     #[error("{} is the directory of the run itself; choose another --out", .0.shown())]
     SameDirectory(PathBuf),
@@ -54,7 +59,9 @@ impl RefineError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Output(_) | Self::Threads(_) => 5,
-            Self::NoFrames { .. } | Self::SameDirectory(_) | Self::TooLarge { .. } => 2,
+            Self::NoFrames { .. } | Self::SameDirectory(_) | Self::Sewn | Self::TooLarge { .. } => {
+                2
+            }
         }
     }
 }

@@ -102,6 +102,9 @@ pub fn refine(
     let frames = chosen(&recorded, options)?;
     refuse_same(run, out)?;
     let source = RunRecord::read(run)?;
+    if (source.frames.as_ref()).is_some_and(|frames| !frames.sewn.is_empty()) {
+        return Err(RefineError::Sewn);
+    }
     let first = recorded.arrays(frames[0])?;
     refuse_large(&recorded, options.levels)?;
     let destination = Destination::look(out)?;
@@ -323,6 +326,7 @@ impl Job<'_> {
             step_s: of_frames.step_s,
             cloths: cloths.collect(),
             view: of_frames.view,
+            sewn: Vec::new(),
         });
         record
     }

@@ -122,6 +122,7 @@ fn is_clean(states: &[&[DVec3]], triangles: &[[u32; 3]]) -> bool {
         is_body: false,
         vertices: 0..x.len() as u32,
         passes_itself: false,
+        sewn: Vec::new(),
     };
     let surface = weft_judge::Surface::new(vec![piece], triangles.to_vec()).unwrap();
     let mut judge = Judge::new(surface);

@@ -278,7 +278,7 @@ fn rank_loop(
             Ok(report) => report,
             Err(error) => {
                 // All ranks have failed alike, then.
-                if error.is_of_length() {
+                if error.leaves_state() {
                     let whole = simulation.is_between_steps() && scene.output.checkpoints;
                     let kept = reports.write(comm, writer.as_mut()).and_then(|()| {
                         keep_after_failure(&simulation, whole, writer.as_mut(), comm)
@@ -354,10 +354,9 @@ fn rank_loop(
     }
     let state = simulation.gather_state(comm)?;
     totals.last = writer.map(|writer| writer.end(&simulation, state.as_ref()));
-    Ok(Ended {
-        ranks: gather(comm, &totals)?.unwrap_or_default(),
-        traces,
-    })
+    let ranks = gather(comm, &totals)?.unwrap_or_default();
+    simulation.check_seams()?;
+    Ok(Ended { ranks, traces })
 }
 
 /// The decision of all ranks after a step in which they have said this to each other.

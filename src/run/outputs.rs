@@ -110,6 +110,7 @@ fn frames_record(world: &World) -> FramesRecord {
         step_s: scene.time.step,
         cloths: cloths.collect(),
         view: Some(view_record(world)),
+        sewn: world.sewn_in_order(),
     }
 }
 

@@ -544,6 +544,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         friction: said.friction,
         self_collision: said.self_collision,
         pins,
+        sewn_groups: Vec::new(),
     }
 }
 

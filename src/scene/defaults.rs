@@ -20,6 +20,8 @@ pub const LEAST_SHIRT: usize = 12;
 
 /// Coulomb's coefficient of a body's friction with cloth.
 pub const BODY_FRICTION: f64 = 0.5;
+/// Time by which a seam is closed, in s.
+pub const SEAM_CLOSE: f64 = 0.5;
 
 /// Side of the square that stands for a plane as triangles, in m.
 pub const PLANE_EXTENT: f64 = 4.0;

@@ -6,6 +6,7 @@ use super::body::{self, write_body};
 use super::cloth::{self, write_cloth};
 use super::key::{Echo, Key, Section, Visitor};
 use super::material;
+use super::seam::{self, write_seam};
 use super::sections::visit;
 use super::{ClothSource, Scene, Shape};
 
@@ -54,6 +55,7 @@ impl Scene {
         later.add("[[cloth]]", cloth::KEYS);
         later.add("[cloth.material]", material::KEYS);
         later.add("[[body]]", body::KEYS);
+        later.add("[[seam]]", seam::KEYS);
         later.0
     }
 }
@@ -69,6 +71,9 @@ fn written(scene: &Scene, of_trajectory: bool) -> String {
             }
             for body in &scene.bodies {
                 write_body(out, body);
+            }
+            for seam in &scene.seams {
+                write_seam(out, seam);
             }
         },
     };

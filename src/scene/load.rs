@@ -18,8 +18,11 @@ use super::key::{Changes, Section as _, read_section};
 use super::objects::Surroundings;
 use super::pin::follow;
 use super::reader::{Problems, Table};
+use super::seam::{seam, tell_groups};
 use super::sections::{LONGEST_NAME, Root, keys_that_change, section, suits_name};
-use super::{Balance, ContactParameters, Location, Partition, Problem, Scene, SceneError, Time};
+use super::{
+    Balance, ContactParameters, Location, Partition, Problem, Scene, SceneError, Seam, Time,
+};
 
 impl Scene {
     /// Reads and checks the scene file at `path`, with overrides given as key and value.
@@ -177,6 +180,11 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
             root.note("cloth", message);
         }
     }
+    let seams = root.tables("seam", MOST_OBJECTS, |index, table| {
+        seam(table, index, &cloths, &surroundings)
+    });
+    let seams: Vec<Seam> = seams.into_iter().flatten().collect();
+    tell_groups(&seams, &mut cloths);
     let vertices: Vec<u64> = cloths.iter().map(generated_vertices).collect();
     let total: u64 = vertices.iter().sum();
     // One cloth that is too large alone has been told of.
@@ -196,6 +204,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
         air,
         cloths,
         bodies,
+        seams,
         start,
         contact,
         solver,

@@ -55,6 +55,7 @@ mod quantity;
 mod reader;
 pub mod reference;
 pub mod schema;
+mod seam;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -74,6 +75,7 @@ pub use motion::{Interpolation, Keyframe, Motion, Turn};
 pub use output::{Colours, Format, Output};
 use quantity::Number;
 pub use quantity::parse_time;
+pub use seam::{Border, GridEdge, Seam, SeamSide};
 pub use wind::WindInTime;
 
 /// A checked scene.
@@ -97,6 +99,8 @@ pub struct Scene {
     pub cloths: Vec<Cloth>,
     /// Bodies the cloths collide with.
     pub bodies: Vec<Body>,
+    /// Borders of cloth that are sewn together.
+    pub seams: Vec<Seam>,
     /// Limits on the state in which the scene may start.
     pub start: Start,
     /// Contact parameters.
@@ -184,6 +188,8 @@ pub struct Cloth {
     pub self_collision: bool,
     /// Vertices that are held.
     pub pins: Vec<Pin>,
+    /// The groups of its file that seams name.
+    pub sewn_groups: Vec<String>,
 }
 
 /// The source of a cloth's shape at rest, where it is not the mesh that it starts as.

@@ -144,7 +144,7 @@ pub(super) fn name(
     } else if !surroundings.names.borrow_mut().insert(name.to_owned()) {
         table.note(
             "name",
-            format!("`{name}` is the name of another cloth or body"),
+            format!("`{name}` is the name of another cloth, body or seam"),
         );
     }
     name.to_owned()

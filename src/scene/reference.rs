@@ -14,6 +14,7 @@ use super::key::{Key, Section};
 use super::material;
 use super::motion::{self, KeyframeKeys};
 use super::pin::{self, PinKeys};
+use super::seam::{self, SeamKeys, SideKeys};
 use super::sections::Root;
 use super::{
     AirInTime, Balance, ContactParameters, Material, Motion, Output, Partition, Solver, Start, Time,
@@ -51,7 +52,7 @@ pub fn renewed(page: &str) -> Result<String, NoPlace> {
 }
 
 /// All tables, by what they have the keys of.
-fn tables() -> [(&'static str, String); 6] {
+fn tables() -> [(&'static str, String); 7] {
     [
         ("a scene", {
             let mut rows = Rows::new();
@@ -82,6 +83,12 @@ fn tables() -> [(&'static str, String); 6] {
         ("a body", {
             let mut rows = Rows::new();
             rows.keys("", body::KEYS, &BodyKeys::default());
+            rows.0
+        }),
+        ("a seam", {
+            let mut rows = Rows::new();
+            rows.keys("", seam::KEYS, &SeamKeys::default());
+            rows.keys("sides.", seam::SIDE_KEYS, &SideKeys::default());
             rows.0
         }),
         ("a motion", {

@@ -14,6 +14,7 @@ use super::key::{Key, Section};
 use super::material;
 use super::motion::{self, KeyframeKeys};
 use super::pin::{self, PinKeys};
+use super::seam::{self, SeamKeys, SideKeys};
 use super::sections::Root;
 use super::{
     AirInTime, Balance, ContactParameters, Material, Motion, Output, Partition, Solver, Start, Time,
@@ -48,6 +49,7 @@ fn scene() -> Value {
         json!({ "type": "array", "minItems": 1, "items": cloth_schema() }),
     );
     section("body", json!({ "type": "array", "items": body_schema() }));
+    section("seam", json!({ "type": "array", "items": seam_schema() }));
     scene["required"] = json!(["cloth"]);
     scene["$schema"] = json!(DIALECT);
     scene["title"] = json!("A scene of weftwork");
@@ -105,6 +107,16 @@ fn body_schema() -> Value {
         object(body::KEYS, &BodyKeys::default(), &nested),
         body::KEYS,
     )
+}
+
+fn seam_schema() -> Value {
+    let side = required(
+        object(seam::SIDE_KEYS, &SideKeys::default(), &[]),
+        seam::SIDE_KEYS,
+    );
+    let sides = json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": side });
+    let schema = object(seam::KEYS, &SeamKeys::default(), &[("sides", sides)]);
+    required(schema, seam::KEYS)
 }
 
 fn motion_schema() -> Value {

@@ -809,7 +809,7 @@ fn bad_scenes_are_refused_with_these_words() {
         &cloth("[[body]]\nname = \"cloth0\"\nshape = \"sphre\"\n[[body]]\nradius = 1"),
         &[],
         &format!(
-            "{ok}:5: body.0.name: `cloth0` is the name of another cloth or body\n\
+            "{ok}:5: body.0.name: `cloth0` is the name of another cloth, body or seam\n\
              {ok}:6: body.0.shape: \"sphre\" is none of \"sphere\", \"plane\", \"box\", \"capsule\", \
              \"mesh\"; did you mean `sphere`?\n\
              {ok}:7: body.1.shape: missing; it wants a line such as `shape = \"sphere\"`"
@@ -883,7 +883,7 @@ fn bad_scenes_are_refused_with_these_words() {
         &[],
         &format!(
             "{ok}:4: wind: unknown key; here can be `air`, `balance`, `body`, `cloth`, `contact`, \
-             `detail`, `gravity`, `name`, `output`, `partition`, `solver`, `start`, `time`, `title`"
+             `detail`, `gravity`, `name`, `output`, `partition`, `seam`, `solver`, `start`, `time`, `title`"
         ),
     );
 }

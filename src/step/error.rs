@@ -215,6 +215,25 @@ pub enum StepError {
         /// The two that leave no room, for people.
         between: String,
     },
+    /// A seam is open when its time has come.
+    #[error(
+        "step {step}: seam `{seam}` is open by {apart:.3e} m at {at} when its time comes, {close} s, and {gap:.3e} m are allowed; give \
+         the scene a later seam.close or take away what is between, or go on from the last checkpoint with --resume and a larger seam.gap"
+    )]
+    OpenSeam {
+        /// The last step, from 1.
+        step: u64,
+        /// The seam's name.
+        seam: String,
+        /// The vertex of the stitch that is open farthest.
+        at: Named,
+        /// How far it is open in m.
+        apart: f64,
+        /// How far it may be, in m.
+        gap: f64,
+        /// The time by which it was to be closed, in s.
+        close: f64,
+    },
     /// A step failed although it had been halved.
     #[error(
         "{source}; the same after {halvings} halvings, in parts of {length} s: a smaller time.shortest allows more"
@@ -281,6 +300,12 @@ impl StepError {
             | Self::NonFinite { .. } => true,
             _ => false,
         }
+    }
+
+    /// Whether it is the same on every rank, and the state that it leaves is worth to be kept.
+    #[must_use]
+    pub(crate) fn leaves_state(&self) -> bool {
+        self.is_of_length() || matches!(self, Self::OpenSeam { .. })
     }
 
     /// The error of a step that had been halved so often, to substeps of `length` s.

@@ -60,4 +60,4 @@ pub use response::body_response::VertexState;
 pub use response::gauss_seidel::Effort;
 pub use simulation::{CheckedState, Simulation, exchange_name};
 pub use system::assembly::Strains;
-pub use world::{MeshCounts, ObjectKind, ObjectSizes, PREPARED_CUT, World, WorldError};
+pub use world::{MeshCounts, ObjectKind, ObjectSizes, PREPARED_CUT, SeamError, World, WorldError};

@@ -323,14 +323,42 @@ impl<'w> Simulation<'w> {
     /// # Errors
     /// What failed, with step, patch and vertex. A rank that fails alone ends the job for all.
     pub fn advance(&mut self, comm: &mut dyn Comm) -> Result<StepReport, StepError> {
-        let outcome = self.try_advance(comm);
+        let outcome = self.check_seams();
+        let outcome = outcome.and_then(|()| self.try_advance(comm));
         // An error that is the same on every rank leaves nobody waiting.
         if let Err(error) = outcome.as_ref()
-            && !error.is_of_length()
+            && !error.leaves_state()
         {
             comm.abort(&error.to_string());
         }
         outcome
+    }
+
+    /// Refuses a state in which a seam is open whose time came in the step before. All ranks have
+    /// the same state, and so the same error.
+    ///
+    /// # Errors
+    /// [`StepError::OpenSeam`], which names the stitch that is open farthest.
+    pub(crate) fn check_seams(&self) -> Result<(), StepError> {
+        let world = self.world;
+        if world.scene().seams.is_empty() || self.step() == 0 || !self.is_between_steps() {
+            return Ok(());
+        }
+        let length = world.scene().time.step;
+        // Where steps end, to rounding.
+        let times = [-0.5, 0.5].map(|half| self.time() + half * length);
+        let Some((stitch, apart)) = world.open_stitch(&self.state.x, times) else {
+            return Ok(());
+        };
+        let seam = &world.scene().seams[stitch.seam as usize];
+        Err(StepError::OpenSeam {
+            step: self.step(),
+            seam: seam.name.clone(),
+            at: world.name(stitch.vertices[0] as usize),
+            apart,
+            gap: world.scene().gap_of(seam),
+            close: seam.close,
+        })
     }
 
     /// Whether the state is one between two steps, and not of a step that failed after some of its

@@ -200,7 +200,7 @@ impl Truncate<'_> {
             let fixed = vertices.iter().filter(|&&v| v >= self.movable).count();
             let of_interest = fixed < 4 && (fixed > 0 || self.self_collision);
             let shared = first.iter().any(|v| second.contains(v));
-            let passes = self.surface.passing().lets(first[0], second[0]);
+            let passes = self.surface.passing().lets(first, second);
             let pair = Pair { kind, vertices };
             if of_interest && !shared && !passes && !self.lets_pass(&pair) {
                 f(pair);

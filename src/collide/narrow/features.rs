@@ -319,7 +319,11 @@ fn cloth_contact(
         vertices,
         weights,
     } = pair;
-    if (snap.cloth.surface().passing()).lets(vertices[0], vertices[3]) {
+    let (first, second) = vertices.split_at(match id.kind {
+        PairKind::VertexFace => 1,
+        _ => 2,
+    });
+    if snap.cloth.surface().passing().lets(first, second) {
         return;
     }
     let combine = |x: &[DVec3]| -> DVec3 {

@@ -134,18 +134,18 @@ impl Findings {
     }
 }
 
-/// Whether a pair of features of cloth, by their numbers, is of cloth that passes through itself.
+/// Whether two features of cloth, by their numbers, pass through each other.
 #[inline]
 fn lets(snap: &Snapshot<'_>, kind: PairKind, [a, b]: [u32; 2]) -> bool {
     let surface = snap.cloth.surface();
     if surface.passing().is_none() {
         return false;
     }
-    let ends = match kind {
-        PairKind::VertexFace => [a, surface.triangles()[b as usize][0]],
-        _ => [a, b].map(|edge| surface.edges()[edge as usize][0]),
-    };
-    surface.passing().lets(ends[0], ends[1])
+    let edge = |edge: u32| &surface.edges()[edge as usize];
+    match kind {
+        PairKind::VertexFace => (surface.passing()).lets(&[a], &surface.triangles()[b as usize]),
+        _ => surface.passing().lets(edge(a), edge(b)),
+    }
 }
 
 impl Sink for Findings {

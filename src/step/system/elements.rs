@@ -2,8 +2,8 @@
 //!
 //! Kinds of elements come one after the other, and within a kind elements are in the order of their
 //! global numbers. That is the order of additions in every entry, whichever rank owns the rows.
-//! Triangles, hinges and plates make the rows (`triangles`); folds, shells, springs and the air are
-//! added to them, as any [`Element`] is.
+//! Triangles, hinges and plates make the rows (`triangles`); folds, shells, springs, the air and
+//! stitches are added to them, as any [`Element`] is.
 
 use std::ops::Range;
 
@@ -20,6 +20,7 @@ use crate::heap_bytes::{HeapBytes, counts_heap};
 use crate::physics::air::Panel;
 use crate::physics::element::{Corners, Element, Scaled, Times};
 use crate::physics::membrane_lanes::Law;
+use crate::physics::stitch::Pulled;
 use crate::physics::{AtTime, ClothModel};
 use crate::solve::{BlockMatrix, BlockSlot, MatrixRows, Pattern};
 use crate::step::state::StateView;
@@ -37,10 +38,11 @@ pub(crate) struct RunElements {
     springs: Vec<Placed<2>>,
     /// The triangles that the air drags at or pushes.
     panels: Vec<Placed<3>>,
+    stitches: Vec<Placed<3>>,
 }
 
 counts_heap!(RunElements:
-    local_vertices, triangles, bending, folds, shells, springs, panels;
+    local_vertices, triangles, bending, folds, shells, springs, panels, stitches;
     without rows
 );
 
@@ -100,6 +102,7 @@ impl RunElements {
         let panels = triangles.filter(|&t| model.is_panel(t as usize));
         let (folds, shells) = (&incidence.folds, &incidence.shells);
         let springs = &incidence.springs;
+        let stitches = incidence.stitches.iter().copied();
         let local_vertices = LocalVertices::new(plan, pattern, rows);
         Self {
             rows: rows.clone(),
@@ -110,6 +113,7 @@ impl RunElements {
             shells: find.place(shells.iter().copied(), |s| model.shells()[s].vertices),
             springs: find.place(springs.iter().copied(), |s| model.springs()[s].vertices),
             panels: find.place(panels, |t| model.triangles()[t]),
+            stitches: find.place(stitches, |s| model.stitches()[s].vertices),
         }
     }
 
@@ -165,6 +169,11 @@ impl RunElements {
             pressure: model.pressure(t),
         };
         sums.add(&self.panels, panel, state, times);
+        let stitch = |s: usize| Pulled {
+            of: &model.stitches()[s],
+            time: load.time,
+        };
+        sums.add(&self.stitches, stitch, state, times);
         for (rhs, [x, y, z, _]) in rows.rhs.iter_mut().zip(&scratch.rhs) {
             *rhs = DVec3::new(*x, *y, *z);
         }

@@ -16,6 +16,7 @@ pub(crate) struct Incidence {
     pub(crate) folds: Vec<u32>,
     pub(crate) shells: Vec<u32>,
     pub(crate) springs: Vec<u32>,
+    pub(crate) stitches: Vec<u32>,
 }
 
 /// A run of rows, with the elements that touch it.
@@ -47,6 +48,8 @@ impl Incidence {
         take(touching(vertices, runs), |all| &mut all.shells);
         let vertices = model.springs().iter().map(|spring| spring.vertices);
         take(touching(vertices, runs), |all| &mut all.springs);
+        let vertices = model.stitches().iter().map(|stitch| stitch.vertices);
+        take(touching(vertices, runs), |all| &mut all.stitches);
         all
     }
 }

@@ -19,6 +19,7 @@ mod passing;
 mod pins;
 mod ranks;
 mod rest_shapes;
+mod seams;
 mod stiffness_in_time;
 mod threads_of_setup;
 mod unlike;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weft_partition::PatchTree;
 
 use super::margin;
-use super::start::passing;
+use super::start::passing_of;
 use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::certify::Scenery;
 use crate::collide::{ClothSurface, Collider, Distances};
@@ -48,7 +48,7 @@ impl Collisions {
         let (triangles, patches) = (model.triangles(), tree.patch_count());
         let patch_of = |vertex| tree.patch_of(vertex);
         let surface = ClothSurface::new(triangles, model.start(), patches, patch_of)
-            .letting(passing(scene, model.cloth_of_vertex()));
+            .letting(passing_of(scene, model));
         let surface = match scene.cloths.iter().any(|cloth| cloth.rest.is_some()) {
             true => surface.with_shortening(model.shortening()),
             false => surface,

@@ -8,6 +8,7 @@ use weft_io::Show as _;
 use weft_partition::PartitionError;
 
 use super::prepared::PreparedError;
+use super::seams::SeamError;
 use crate::collide::bodies::SampleError;
 use crate::mesh::MeshError;
 use crate::physics::PhysicsError;
@@ -40,6 +41,14 @@ pub enum WorldError {
         body: String,
         /// Why.
         source: SampleError,
+    },
+    /// Two borders cannot be sewn together.
+    #[error("seam `{seam}`: {source}")]
+    Seam {
+        /// The seam's name.
+        seam: String,
+        /// Why.
+        source: SeamError,
     },
     /// A pin that slides follows a body that deforms.
     #[error(
@@ -210,7 +219,7 @@ impl fmt::Display for Nearest<'_> {
 }
 
 /// The names of groups for a message.
-struct Names<'a>(&'a [String]);
+pub(super) struct Names<'a>(pub(super) &'a [String]);
 
 impl fmt::Display for Names<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

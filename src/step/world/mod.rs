@@ -9,6 +9,7 @@
 //! | `patch_triangles` | which triangles touch which patch |
 //! | `deforming` | bodies at any time, also those that deform |
 //! | `friction` | the friction of each pair |
+//! | `seams` | what seams sew to what |
 //! | `prepared` | a cut that was made before, in a file |
 //! | `sizes`, `warnings` | how large things are, and what is likely a mistake |
 //! | `error` | why a scene cannot be simulated |
@@ -21,6 +22,7 @@ mod friction;
 mod patch_triangles;
 mod prepared;
 pub(super) mod prescribed_motion;
+mod seams;
 mod sizes;
 mod start;
 mod warnings;
@@ -43,6 +45,8 @@ use self::patch_triangles::PatchTriangles;
 pub use self::prepared::PREPARED_CUT;
 use self::prepared::{Prepared, Wanted};
 use self::prescribed_motion::{Pinned, Pins};
+pub use self::seams::SeamError;
+use self::seams::{Line, Pieces};
 pub use self::sizes::{ObjectKind, ObjectSizes};
 use self::start::{
     BodiesAtStart, check_crossings, check_start, check_thickness, passing, pins_of_vertices,
@@ -59,9 +63,11 @@ use crate::mesh::{
     build_cloth_of_file, build_rest, check_body, disagreement, warp,
 };
 use crate::parallel;
-use crate::physics::{AtRest, ClothModel};
+use crate::physics::{AtRest, ClothModel, Stitch};
 use crate::scene::defaults::GRAVITY;
-use crate::scene::{ClothSource, Pin, Pipeline, Placement, Preconditioner, Scene, Shape};
+use crate::scene::{
+    ClothSource, Pin, Pipeline, Placement, Preconditioner, Scene, Seam, Shape, Slide,
+};
 use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
@@ -238,6 +244,7 @@ impl World {
             motions: &body_motions,
             skins: &skins,
         };
+        let mut lines: Vec<[Option<Line>; 2]> = scene.seams.iter().map(|_| [None, None]).collect();
         for cloth in &scene.cloths {
             let file = build_cloth_of_file(cloth)?;
             counts.add_cloth(&file.mesh);
@@ -258,6 +265,15 @@ impl World {
             let rest = build_rest(cloth, &file)?;
             checksums.extend(rest.as_ref().map(checksum_of_rest));
             let pin_of = pins_of_vertices(&file, cloth, &scene.bodies, &bodies)?;
+            for (seam, lines) in scene.seams.iter().zip(&mut lines) {
+                for (side, line) in seam.sides.iter().zip(lines) {
+                    if side.cloth == cloth.name {
+                        let first = velocities.len() as u32;
+                        let found = Line::find(&side.border, cloth, &file, first);
+                        *line = Some(found.map_err(|source| in_seam(seam, source))?);
+                    }
+                }
+            }
             let mesh = file.mesh;
             spans.push(widest_face(&mesh));
             let at_rest = match &rest {
@@ -294,6 +310,8 @@ impl World {
             }
             pins_before += cloth.pins.len();
         }
+        sew(scene, &mut model, &pinned, lines)?;
+        checksums.extend(checksum_of_stitches(&model));
         let checks = scene.contact.self_collision && !scene.keeps_crossings();
         // METIS works on one thread; meanwhile others look for crossings.
         let (checked, cut) = parallel::join(
@@ -717,12 +735,48 @@ impl World {
         self.solid_at(body, time).way_out(p)
     }
 
-    /// The cloth that passes through itself, by the numbers of the scene's own vertices.
+    /// The features of cloth that pass through each other, by the numbers of the scene's own
+    /// vertices.
     pub(crate) fn passing_in_order(&self) -> Passing {
-        passing(
-            &self.scene,
-            &self.original_order(self.model.cloth_of_vertex()),
-        )
+        let cloths = self.original_order(self.model.cloth_of_vertex());
+        passing(&self.scene, &cloths).sewn(self.sewn_in_order())
+    }
+
+    /// The pairs of vertices that seams sew together, by the numbers of the scene's own vertices,
+    /// ascending.
+    #[must_use]
+    pub(crate) fn sewn_in_order(&self) -> Vec<[u32; 2]> {
+        let old = |v: u32| self.tree.new_to_old()[v as usize];
+        let pairs = self.model.stitches().iter().flat_map(Stitch::neighbours);
+        let mut pairs: Vec<[u32; 2]> = pairs.map(|pair| pair.map(old)).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+
+    /// The stitch of a seam that is open farthest, and how far in m, with vertices at `x` (m): of
+    /// those that are open farther than their gap, where the time of the seam comes after `begin`
+    /// and no later than `end`, in s.
+    pub(crate) fn open_stitch(
+        &self,
+        x: &[DVec3],
+        [begin, end]: [f64; 2],
+    ) -> Option<(&Stitch, f64)> {
+        let due = |stitch: &&Stitch| begin < stitch.close && stitch.close <= end;
+        let due = self.model.stitches().iter().filter(due);
+        let open = due.map(|stitch| {
+            let apart = stitch
+                .between(stitch.vertices.map(|v| x[v as usize]))
+                .length();
+            (stitch, apart)
+        });
+        let open = open.filter(|(stitch, apart)| {
+            let gap = self.scene.gap_of(&self.scene.seams[stitch.seam as usize]);
+            // Also where it is no number.
+            !(*apart <= gap)
+        });
+        // The first of those that are open as far.
+        open.reduce(|most, next| if next.1 > most.1 { next } else { most })
     }
 
     /// Values in the order of the scene's own vertices, from one per vertex of the tree's
@@ -802,6 +856,58 @@ fn checksum_of_rest(rest: &RestShape) -> [u8; 32] {
         }
     }
     hasher.finalize().into()
+}
+
+/// Adds the stitches of all seams to a model, whose vertices follow each other as in the scene.
+fn sew(
+    scene: &Scene,
+    model: &mut ClothModel,
+    pinned: &[Pinned],
+    lines: Vec<[Option<Line>; 2]>,
+) -> Result<(), WorldError> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let pins: Vec<&Pin> = scene.cloths.iter().flat_map(|cloth| &cloth.pins).collect();
+    let mut still = vec![false; model.start().len()];
+    for pinned in pinned {
+        let pin = pins[pinned.pin as usize];
+        let always = pin.from.is_none() && pin.until.is_none() && pin.follow.is_none();
+        still[pinned.vertex as usize] = always && pin.is_still() && pin.slide == Slide::Nowhere;
+    }
+    let mut all = Vec::new();
+    let pieces = Pieces {
+        scene,
+        start: model.start(),
+        cloth_of_vertex: model.cloth_of_vertex(),
+        still: &still,
+    };
+    for (number, (seam, lines)) in scene.seams.iter().zip(lines).enumerate() {
+        // Both sides name cloths of the scene.
+        if let [Some(one), Some(other)] = lines {
+            let stitches = pieces.stitches(number, seam, &[one, other]);
+            all.extend(stitches.map_err(|source| in_seam(seam, source))?);
+        }
+    }
+    model.sew(all);
+    Ok(())
+}
+
+fn in_seam(seam: &Seam, source: SeamError) -> WorldError {
+    let seam = seam.name.clone();
+    WorldError::Seam { seam, source }
+}
+
+/// The SHA-256 of what seams sew together, if there are any.
+fn checksum_of_stitches(model: &ClothModel) -> Option<[u8; 32]> {
+    let stitches = model.stitches();
+    let mut hasher = Sha256::new();
+    hasher.update(b"stitches");
+    for stitch in stitches {
+        hasher.update(bytemuck::cast_slice(&stitch.vertices));
+        hasher.update(stitch.share.to_le_bytes());
+    }
+    (!stitches.is_empty()).then(|| hasher.finalize().into())
 }
 
 /// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors,

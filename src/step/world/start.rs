@@ -11,7 +11,7 @@ use crate::collide::audit::Skin;
 use crate::collide::{BodyMotion, Solid};
 use crate::mesh::{FileMesh, TriMesh};
 use crate::parallel;
-use crate::physics::ClothModel;
+use crate::physics::{ClothModel, Stitch};
 use crate::scene::{Body, Cloth, Held, Pin, Scene, Slide, Surface};
 
 /// Finds the pin that holds each vertex.
@@ -236,12 +236,16 @@ pub(super) fn passing(scene: &Scene, cloth_of_vertex: &[u32]) -> Passing {
     Passing::new(cloth_of_vertex, passes)
 }
 
+/// The features of a model's cloth that pass through each other.
+pub(super) fn passing_of(scene: &Scene, model: &ClothModel) -> Passing {
+    let stitches = model.stitches().iter();
+    passing(scene, model.cloth_of_vertex()).sewn(stitches.flat_map(Stitch::neighbours))
+}
+
 /// Refuses cloths that start crossing each other or themselves.
 pub(super) fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> {
     let skin = Skin::new(model.start(), model.triangles());
-    let found = skin
-        .letting(passing(scene, model.cloth_of_vertex()))
-        .crossings();
+    let found = skin.letting(passing_of(scene, model)).crossings();
     let Some(&(edge, triangle)) = found.first() else {
         return Ok(());
     };
