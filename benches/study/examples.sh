@@ -4,6 +4,7 @@
 gallery_scenes=(
     "many-curtains scenes/gallery/many-curtains.toml 62"
     "trampoline scenes/gallery/trampoline.toml 36"
+    "sewn-shirt scenes/sewn-shirt.toml 100"
     "funnel hard/funnel.toml 64"
     "reef-knot hard/reef-knot.toml 66"
     "twisted-cylinder hard/twisted-cylinder.toml 100"

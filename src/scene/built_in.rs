@@ -24,12 +24,13 @@ macro_rules! built_in {
 }
 
 /// All scenes that are part of the program, by name.
-pub static BUILT_IN: [BuiltIn; 7] = built_in![
+pub static BUILT_IN: [BuiltIn; 8] = built_in![
     "curtain",
     "drape-floor",
     "drape-free",
     "one-sided",
     "quick",
+    "sewn-shirt",
     "shirt",
     "turntable",
 ];

@@ -25,6 +25,7 @@ const RUNS: &[(&str, &str)] = &[
     ("drape-free", "--until 0.02"),
     ("one-sided", "--until 0.05"),
     ("quick", ""),
+    ("sewn-shirt", "--until 0.1"),
     ("shirt", "--until 0.02"),
     ("turntable", "--until 0.3"),
 ];

@@ -772,8 +772,7 @@ impl World {
         });
         let open = open.filter(|(stitch, apart)| {
             let gap = self.scene.gap_of(&self.scene.seams[stitch.seam as usize]);
-            // Also where it is no number.
-            !(*apart <= gap)
+            *apart > gap
         });
         // The first of those that are open as far.
         open.reduce(|most, next| if next.1 > most.1 { next } else { most })
