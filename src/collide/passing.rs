@@ -2,9 +2,9 @@
 //! and audits alike.
 //!
 //! There are two kinds. A cloth passes through itself where its scene turns self-collision off for
-//! it; its features are tested against other cloth and against bodies. Features at two vertices that
-//! a seam sews together are neighbours, as features that share a vertex are: the pairs that are left
-//! out are those of the mesh in which the two vertices are one.
+//! it; its features are tested against other cloth and against bodies. Features at two vertices
+//! that a seam sews together are neighbours, as features that share a vertex are: the pairs that
+//! are left out are those of the mesh in which the two vertices are one.
 
 use crate::heap_bytes::counts_heap;
 

@@ -1,4 +1,4 @@
-//! Seams: which vertices are sewn to which, and how strongly.
+//! Seams: the point that each vertex is sewn to, and how strongly.
 //!
 //! A side of a seam is a part of the border of a cloth: vertices that follow each other along edges
 //! with one triangle, from end to end or round. Two sides of as many vertices are sewn vertex by
@@ -245,7 +245,7 @@ impl Sewn {
     }
 }
 
-/// What is sewn to what, for two lines of vertices at `x` (m).
+/// Finds the point that each vertex is sewn to, for two lines of vertices at `x` (m).
 fn sew(one: &Line, other: &Line, x: &[DVec3]) -> Result<Vec<Sewn>, SeamError> {
     if one.is_round != other.is_round {
         return Err(SeamError::RoundAndNot);
