@@ -259,8 +259,8 @@ impl ClothModel {
         self
     }
 
-    /// Pairs of vertices that triangles, folds, shells, springs and stitches couple, then those that
-    /// only hinges and plates couple.
+    /// Pairs of vertices that triangles, folds, shells, springs and stitches couple, then those
+    /// that only hinges and plates couple.
     ///
     /// The first have 3x3 blocks in the system matrix, the others scalars times the identity. Each
     /// pair once, lower vertex first, sorted. Both together are the graph of the matrix.
