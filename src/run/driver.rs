@@ -27,7 +27,7 @@ use super::tracing::Tracer;
 use super::writer::{Touching, Writer};
 use crate::memory;
 use crate::scene::Scene;
-use crate::step::{SavedState, Simulation, World};
+use crate::step::{SavedState, Simulation, StepError, World};
 
 /// Simulates a scene from start to end.
 ///
@@ -283,11 +283,7 @@ fn rank_loop(
                     let kept = reports.write(comm, writer.as_mut()).and_then(|()| {
                         keep_after_failure(&simulation, whole, writer.as_mut(), comm)
                     });
-                    match kept {
-                        // The first failure is reported, unless what was before cannot be kept.
-                        Err(failed) if !failed.is_echo() => return Err(failed),
-                        _ => {}
-                    }
+                    return Err(first_failure(error, kept));
                 }
                 return Err(error.into());
             }
@@ -344,6 +340,11 @@ fn rank_loop(
             timers.lap(OutputKind::Checkpoints, comm);
         }
     }
+    if let Err(error) = simulation.check_seams() {
+        let checkpoints = scene.output.checkpoints;
+        let kept = keep_after_failure(&simulation, checkpoints, writer.as_mut(), comm);
+        return Err(first_failure(error, kept));
+    }
     totals.loop_time = comm.now().saturating_sub(begin);
     totals.peak_memory = memory::peak();
     totals.memory = simulation.memory();
@@ -354,9 +355,10 @@ fn rank_loop(
     }
     let state = simulation.gather_state(comm)?;
     totals.last = writer.map(|writer| writer.end(&simulation, state.as_ref()));
-    let ranks = gather(comm, &totals)?.unwrap_or_default();
-    simulation.check_seams()?;
-    Ok(Ended { ranks, traces })
+    Ok(Ended {
+        ranks: gather(comm, &totals)?.unwrap_or_default(),
+        traces,
+    })
 }
 
 /// The decision of all ranks after a step in which they have said this to each other.
@@ -367,6 +369,14 @@ fn decided(heard: &[Vec<u8>], is_last: bool) -> Result<Decision, CommError> {
         &said.collect::<Result<Vec<_>, _>>()?,
         is_last,
     ))
+}
+
+/// The error of a step, unless the state before it cannot be kept.
+fn first_failure(error: StepError, kept: Result<(), RunError>) -> RunError {
+    match kept {
+        Err(failed) if !failed.is_echo() => failed,
+        _ => error.into(),
+    }
 }
 
 /// Keeps the state before a step that all ranks have failed to take, if it is `whole`, to go on

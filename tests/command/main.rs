@@ -24,6 +24,7 @@ mod report;
 mod restart;
 mod runs;
 mod scripts;
+mod seams;
 mod sizes;
 mod study;
 mod trace;
