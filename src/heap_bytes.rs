@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use glam::{BVec3, DMat3, DQuat, DVec2, DVec3};
+use glam::{BVec3, DMat3, DMat4, DQuat, DVec2, DVec3, DVec4};
 
 /// A type whose values tell the bytes that they own on the heap.
 pub(crate) trait HeapBytes {
@@ -68,9 +68,11 @@ owns_no_heap!(
     Duration,
     BVec3,
     DMat3,
+    DMat4,
     DQuat,
     DVec2,
     DVec3,
+    DVec4,
     weft_runtime::comm::Rank,
 );
 

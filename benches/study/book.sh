@@ -27,7 +27,7 @@ declare -A takes=(
     [replay]="1 minute: replays against runs that are simulated whole, and against runs in virtual time"
     [validation]="10 seconds, and some minutes for building: the pictures of all validation cases; needs cargo"
     [pictures]="1 minute: drape-floor to its end, sheets that clash, and the parts of a shirt"
-    [gallery]="3 minutes: eight scenes to their ends; needs cargo"
+    [gallery]="4 minutes: ten scenes to their ends; needs cargo"
     [examples]="1 minute, or an hour with SIZES='small tenth': the examples of Selle et al. 2009"
     [outer]="15 minutes: the twister, certified after 1 to 16 substeps; needs cargo"
     [report]="half a minute: a scene under two policies, and its report; needs chromium, chromedriver and curl for pictures of it"

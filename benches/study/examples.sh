@@ -11,6 +11,7 @@ gallery_scenes=(
     "table-cloth hard/table-cloth-4.toml 62"
     "stack hard/stack-free.toml 50"
     "spinning-ball scenes/2009/spinning-ball.toml 100"
+    "dress-on-figure scenes/gallery/dress-on-figure.toml 35"
 )
 
 # The keys of a scene for the gallery: what its pictures need.

@@ -5,6 +5,7 @@ use std::path::Path;
 use weft_io::read_regular;
 
 use super::file_problem::Problem;
+use super::glb::AnimatedFigure;
 use super::{FileMesh, MeshError, TriMesh, Wanted, glb, obj, ply, stl, usd};
 
 /// Whether the name ends as that of a mesh that can be read.
@@ -94,6 +95,30 @@ pub fn read_mesh_file(
         Format::Usd => usd::read_file(&bytes, groups, prim),
     }
     .map_err(malformed)
+}
+
+/// Reads a figure from a glTF file, where the file has it, with the animation of this name that
+/// moves it. Morph targets are refused.
+///
+/// # Errors
+/// As [`read_mesh_file`]; also that the file has no such animation, or several and no name is
+/// given.
+pub(super) fn read_figure(
+    path: &Path,
+    animation: Option<&str>,
+) -> Result<(FileMesh, AnimatedFigure), MeshError> {
+    let bytes = read_regular(path, LARGEST_FILE).map_err(|reason| MeshError::Unreadable {
+        path: path.to_owned(),
+        reason,
+    })?;
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    let beside = |name: &Path, most: u64| read_regular(&folder.join(name), most);
+    let is_text = matches!(format(path), Some(Format::Gltf));
+    glb::read_animated(&bytes, is_text, animation, &beside).map_err(|problem| MeshError::Format {
+        path: path.to_owned(),
+        place: problem.place,
+        message: problem.message,
+    })
 }
 
 #[derive(Clone, Copy)]

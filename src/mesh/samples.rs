@@ -1,9 +1,10 @@
-//! The samples of a mesh that deforms: a numbered sequence of mesh files, or a point cache.
+//! The samples of a mesh that deforms: a numbered sequence of mesh files, a point cache, or a
+//! figure of glTF that is animated.
 //!
 //! All samples are read once when the scene is made ready, one after the other, so that faults of
 //! all of them come up before the first step. They are hashed on the way, and then
 //! forgotten: a run holds no more of them than it needs at a time, and reads the others when their
-//! time comes.
+//! time comes. A figure is held as its file has it, and each sample is computed from it.
 //!
 //! A point cache has no faces. They are those of the mesh that it was made for, whose vertices it
 //! has in their order; its formats are described where they are written (`export::point_cache`).
@@ -18,14 +19,20 @@ use weft_io::{Show as _, open_regular};
 
 use super::build::{place, read_placed};
 use super::check::LARGEST;
-use super::{FileMesh, MAX_VERTICES, MeshError, TriMesh, Wanted};
+use super::glb::AnimatedFigure;
+use super::read::read_figure;
+use super::{FileAxes, FileMesh, MAX_VERTICES, MeshError, TriMesh, Wanted};
 use crate::heap_bytes::HeapBytes;
-use crate::scene::{Deformation, Placement, Sequence};
+use crate::scene::{Deformation, Placement, Sequence, defaults};
 
 /// The fewest samples that a body may have: one alone is a mesh that keeps its shape.
 const FEWEST_SAMPLES: usize = 2;
 /// The most samples that a body may have.
 pub const MOST_SAMPLES: usize = 1_000_000;
+
+/// A share of the time between two samples of a figure by which a sample and the end of the
+/// animation are not told apart: keyframes have times of 32 bits.
+const SAME_SAMPLE: f64 = 1e-3;
 
 /// The samples of a mesh, each of which can be read at any time.
 #[derive(Clone, Debug)]
@@ -43,13 +50,17 @@ pub struct Samples {
 impl HeapBytes for Samples {
     fn heap_bytes(&self) -> usize {
         let Self {
-            source: _,
+            source,
             placement: _,
             mesh,
             times,
             digest: _,
         } = self;
-        mesh.heap_bytes() + times.heap_bytes()
+        let figure = match source {
+            Source::Files(_) | Source::Cache(_) => 0,
+            Source::Figure { figure, .. } => figure.heap_bytes(),
+        };
+        mesh.heap_bytes() + times.heap_bytes() + figure
     }
 }
 
@@ -57,6 +68,11 @@ impl HeapBytes for Samples {
 enum Source {
     Files(Vec<PathBuf>),
     Cache(PointCache),
+    Figure {
+        path: PathBuf,
+        figure: Box<AnimatedFigure>,
+        axes: FileAxes,
+    },
 }
 
 /// The header of a point cache.
@@ -88,6 +104,10 @@ impl Samples {
             Sequence::Cache(path) => {
                 let (cache, times) = PointCache::open(path, deformation.rate, mesh.vertices())?;
                 (Source::Cache(cache), times)
+            }
+            Sequence::Figure { path, animation } => {
+                let rate = deformation.rate.unwrap_or(defaults::FIGURE_RATE);
+                open_figure(path, animation.as_deref(), rate, &mesh.mesh, placement)?
             }
         };
         let mut samples = Self {
@@ -129,12 +149,21 @@ impl Samples {
                 (path, self.read_file(path)?)
             }
             Source::Cache(cache) => (&cache.path, self.read_cached(cache, index)?),
+            Source::Figure { path, figure, axes } => {
+                let mut mesh = TriMesh {
+                    positions: figure.at(self.times[index]),
+                    triangles: Vec::new(),
+                };
+                place(&mut mesh, &self.placement, *axes);
+                (path, mesh.positions)
+            }
         };
         let is_bad = |p: &DVec3| !(p.is_finite() && p.abs().max_element() <= LARGEST);
         if let Some(vertex) = positions.iter().position(is_bad) {
             let of = match &self.source {
                 Source::Files(_) => String::new(),
                 Source::Cache(_) => format!("sample {index} (counted from 0): "),
+                Source::Figure { .. } => format!("at {} s ", self.times[index]),
             };
             let message = format!(
                 "{of}vertex {vertex} is at {}, which is no place; export it again, or leave it out",
@@ -146,35 +175,11 @@ impl Samples {
     }
 
     fn read_file(&self, path: &Path) -> Result<Vec<DVec3>, MeshError> {
-        let TriMesh {
-            positions,
-            triangles,
-        } = read_placed(path, None, &self.placement, &Wanted::default())?.mesh;
-        let own = &self.mesh.mesh;
-        let sizes = |mesh: (usize, usize)| format!("{} vertices and {} triangles", mesh.0, mesh.1);
-        let (there, expected) = (
-            (positions.len(), triangles.len()),
-            (own.positions.len(), own.triangles.len()),
-        );
+        let mesh = read_placed(path, None, &self.placement, &Wanted::default())?.mesh;
         let remedy = "every file of a sequence has the vertices and faces of the first, in the same order; export the sequence from \
                       one mesh, without changing it";
-        if there != expected {
-            let message = format!(
-                "it has {}, and the body's mesh has {}: {remedy}",
-                sizes(there),
-                sizes(expected)
-            );
-            return Err(malformed(path, message));
-        }
-        let both = triangles.iter().zip(&own.triangles);
-        if let Some((number, (a, b))) = both.enumerate().find(|(_, (a, b))| a != b) {
-            let message = format!(
-                "its triangle {number} has vertices {}, {}, {}, and that of the body's mesh {}, {}, {} (counted from 0): {remedy}",
-                a[0], a[1], a[2], b[0], b[1], b[2]
-            );
-            return Err(malformed(path, message));
-        }
-        Ok(positions)
+        same_faces(&mesh, &self.mesh.mesh, remedy).map_err(|message| malformed(path, message))?;
+        Ok(mesh.positions)
     }
 
     fn read_cached(&self, cache: &PointCache, index: usize) -> Result<Vec<DVec3>, MeshError> {
@@ -324,6 +329,75 @@ impl PointCache {
         };
         Ok(bytes.chunks_exact(12).map(point).collect())
     }
+}
+
+/// Reads a figure, and finds the times of its samples in s: `rate` of them in a second, and the end
+/// of its animation. `own` is the body's mesh, where it is placed.
+fn open_figure(
+    path: &Path,
+    animation: Option<&str>,
+    rate: f64,
+    own: &TriMesh,
+    placement: &Placement,
+) -> Result<(Source, Vec<f64>), MeshError> {
+    let (mut file, figure) = read_figure(path, animation)?;
+    place(&mut file.mesh, placement, file.axes);
+    let remedy = "the two files have to have one mesh, with the vertices and faces in the same order; leave out `mesh` to take that of \
+                  the `sequence`";
+    same_faces(&file.mesh, own, remedy).map_err(|message| malformed(path, message))?;
+    let end = figure.end();
+    let count = (end * rate).ceil();
+    if count >= MOST_SAMPLES as f64 {
+        return Err(malformed(
+            path,
+            format!(
+                "its animation ends at {end} s, which is {count} samples at a rate of {rate} a second, and the most are {MOST_SAMPLES}; take \
+                 a smaller `rate`"
+            ),
+        ));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "in 1..MOST_SAMPLES"
+    )]
+    let count = count as usize;
+    let times = (0..count).map(|index| index as f64 / rate);
+    let before_end = end - SAME_SAMPLE / rate;
+    let mut times: Vec<f64> = times.take_while(|&time| time < before_end).collect();
+    times.push(end);
+    let source = Source::Figure {
+        path: path.to_owned(),
+        figure: Box::new(figure),
+        axes: file.axes,
+    };
+    Ok((source, times))
+}
+
+/// Checks that a mesh has the vertices and faces of the body's own.
+///
+/// # Errors
+/// A sentence: it has not; with the remedy.
+fn same_faces(there: &TriMesh, own: &TriMesh, remedy: &str) -> Result<(), String> {
+    let sizes = |mesh: &TriMesh| (mesh.positions.len(), mesh.triangles.len());
+    let told = |(vertices, triangles): (usize, usize)| {
+        format!("{vertices} vertices and {triangles} triangles")
+    };
+    if sizes(there) != sizes(own) {
+        return Err(format!(
+            "it has {}, and the body's mesh has {}: {remedy}",
+            told(sizes(there)),
+            told(sizes(own))
+        ));
+    }
+    let both = there.triangles.iter().zip(&own.triangles);
+    if let Some((number, (a, b))) = both.enumerate().find(|(_, (a, b))| a != b) {
+        return Err(format!(
+            "its triangle {number} has vertices {}, {}, {}, and that of the body's mesh {}, {}, {} (counted from 0): {remedy}",
+            a[0], a[1], a[2], b[0], b[1], b[2]
+        ));
+    }
+    Ok(())
 }
 
 /// The next words of 32 bits of a file.

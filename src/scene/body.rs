@@ -1,6 +1,6 @@
 //! The keys of a `[[body]]`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use glam::DVec3;
 
@@ -81,6 +81,7 @@ pub(super) struct BodyKeys {
     mesh: Option<String>,
     sequence: Option<String>,
     rate: Option<f64>,
+    animation: Option<String>,
     prim: Option<String>,
     units: Option<Units>,
     up: Option<Up>,
@@ -111,6 +112,7 @@ impl Default for BodyKeys {
             mesh: None,
             sequence: None,
             rate: None,
+            animation: None,
             prim: None,
             units: None,
             up: None,
@@ -271,7 +273,8 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
             set: |body, sequence| body.sequence = Some(sequence),
         },
         "The samples that the mesh [deforms](#bodies-that-deform) by: numbered files `.obj` or `.ply` with a `*` for \
-         the number, as `\"body.*.obj\"`, or a point cache `.pc2` or `.mdd` of the mesh.",
+         the number, as `\"body.*.obj\"`, a point cache `.pc2` or `.mdd` of the mesh, or a figure `.glb` or `.gltf` that \
+         keyframes of its file move.",
     )
     .unset("it keeps its shape")
     .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
@@ -282,10 +285,22 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
             get: |body| body.rate,
             set: |body, rate| body.rate = Some(rate),
         },
-        "How many files of the sequence, or frames of a `.pc2`, there are in a second. An `.mdd` says \
-         when its samples are.",
+        "How many files of the sequence, or frames of a `.pc2`, there are in a second, or samples of a figure's \
+         animation. An `.mdd` says when its samples are.",
     )
-    .unset("none; a sequence of files and a `.pc2` need it")
+    .unset("120 for a figure; a sequence of files and a `.pc2` need it")
+    .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
+    Key::new(
+        "animation",
+        &Of {
+            form: Text,
+            get: |body| body.animation.clone(),
+            set: |body, animation| body.animation = Some(animation),
+        },
+        "The name of the animation of a figure, if its file has several. One without a name is called by its number, \
+         `\"0\"`, `\"1\"`, ...",
+    )
+    .unset("the only one of the file")
     .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
     Key::new(
         "prim",
@@ -450,6 +465,7 @@ pub(super) fn body(
     let deformation = deformation(kind, &said, table, surroundings);
     let first = deformation.as_ref().and_then(|it| match &it.sequence {
         Sequence::Files { files, .. } => files.first().cloned(),
+        Sequence::Figure { path, .. } => Some(path.clone()),
         Sequence::Cache(_) => None,
     });
     let (shape, edge) = shape(kind, &said, first, table, surroundings);
@@ -486,6 +502,9 @@ fn deformation(
         if said.rate.is_some() {
             table.note("rate", "is of a `sequence`, and the body has none");
         }
+        if said.animation.is_some() {
+            table.note("animation", "is of a `sequence`, and the body has none");
+        }
         return None;
     };
     let path = surroundings
@@ -508,20 +527,40 @@ fn deformation(
             file_that_is_there(table, "sequence", &path);
             Sequence::Cache(path)
         }
+        "glb" | "gltf" => {
+            file_that_is_there(table, "sequence", &path);
+            let animation = said.animation.clone();
+            Sequence::Figure { path, animation }
+        }
         _ => {
-            let message = "wants numbered files .obj or .ply, such as \"body.*.obj\", or a point cache .pc2 or .mdd";
+            let message = "wants numbered files .obj or .ply, such as \"body.*.obj\", a point cache .pc2 or .mdd, or a figure .glb or \
+                           .gltf";
             table.note("sequence", message);
             return None;
         }
     };
     match (said.rate, &ending[..]) {
-        (None, "mdd") | (Some(_), "obj" | "ply" | "pc2") => {}
+        (None, "mdd") | (Some(_), "obj" | "ply" | "pc2") | (_, "glb" | "gltf") => {}
         (Some(_), _) => table.note("rate", "an .mdd says when its samples are; leave it out"),
         (None, _) => table.note_missing("rate", "rate = 25"),
+    }
+    if said.animation.is_some() && !matches!(sequence, Sequence::Figure { .. }) {
+        let message = "is of a figure .glb or .gltf, and the `sequence` is none; leave it out";
+        table.note("animation", message);
     }
     Some(Deformation {
         sequence,
         rate: said.rate,
+    })
+}
+
+/// Whether a file is one of figures that are animated.
+fn is_figure(sequence: &str) -> bool {
+    let ending = Path::new(sequence).extension();
+    ending.is_some_and(|ending| {
+        ["glb", "gltf"]
+            .iter()
+            .any(|known| ending.eq_ignore_ascii_case(known))
     })
 }
 
@@ -536,7 +575,7 @@ fn middle(shape: &Shape) -> DVec3 {
 }
 
 /// The shape and the default length of its triangles' edges. `first` is the first file of a
-/// sequence.
+/// sequence, if that has meshes.
 fn shape(
     kind: Kind,
     said: &BodyKeys,
@@ -597,11 +636,8 @@ fn shape(
         Kind::Mesh => {
             let path = said.mesh.as_ref();
             let path = path.map(|mesh| file(table, "mesh", mesh, surroundings.folder));
-            let is_pattern = said
-                .sequence
-                .as_ref()
-                .is_some_and(|text| text.contains('*'));
-            if path.is_none() && !is_pattern {
+            let has_mesh = |sequence: &str| sequence.contains('*') || is_figure(sequence);
+            if path.is_none() && !said.sequence.as_deref().is_some_and(has_mesh) {
                 table.note_missing("mesh", "mesh = \"shirt.obj\"");
             }
             let path = path.or(first);
@@ -669,6 +705,9 @@ impl From<&Body> for BodyKeys {
         if let Some(Deformation { sequence, rate }) = &body.deformation {
             said.sequence = Some(sequence.path().to_string_lossy().into_owned());
             said.rate = *rate;
+            if let Sequence::Figure { animation, .. } = sequence {
+                said.animation.clone_from(animation);
+            }
         }
         let kind = match &body.shape {
             &Shape::Sphere { center, radius } => {

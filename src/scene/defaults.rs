@@ -23,6 +23,10 @@ pub const BODY_FRICTION: f64 = 0.5;
 /// Time by which a seam is closed, in s.
 pub const SEAM_CLOSE: f64 = 0.5;
 
+/// Samples in a second of a figure that an animation moves. Keyframes at 24, 30 and 60 a second are
+/// at samples.
+pub const FIGURE_RATE: f64 = 120.0;
+
 /// Side of the square that stands for a plane as triangles, in m.
 pub const PLANE_EXTENT: f64 = 4.0;
 

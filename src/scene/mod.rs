@@ -689,7 +689,8 @@ impl Body {
 pub struct Deformation {
     /// Where the samples are.
     pub sequence: Sequence,
-    /// The samples, or frames of a cache, in a second; none for files that have times.
+    /// The samples, or frames of a cache, in a second; none for files that have times, and for the
+    /// default of figures.
     pub rate: Option<f64>,
 }
 
@@ -705,6 +706,13 @@ pub enum Sequence {
     },
     /// A point cache, `.pc2` or `.mdd`; its path was resolved against the scene's folder.
     Cache(PathBuf),
+    /// A figure of glTF that an animation of its file moves.
+    Figure {
+        /// The path; it was resolved against the scene's folder.
+        path: PathBuf,
+        /// The name of the animation; none for the only one.
+        animation: Option<String>,
+    },
 }
 
 impl Sequence {
@@ -713,7 +721,7 @@ impl Sequence {
     pub fn path(&self) -> &std::path::Path {
         match self {
             Self::Files { pattern, .. } => pattern,
-            Self::Cache(path) => path,
+            Self::Cache(path) | Self::Figure { path, .. } => path,
         }
     }
 }

@@ -9,8 +9,13 @@ use crate::place::{Place, hash_of, record};
 
 /// The project's scene of such a body with its files, in a folder of its own.
 fn place() -> Place {
+    place_of("scenes/breathing")
+}
+
+/// A folder of the project's scenes, copied.
+fn place_of(folder: &str) -> Place {
     let place = Place::new();
-    let scenes = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes/breathing");
+    let scenes = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     for entry in fs::read_dir(scenes).unwrap() {
         let file = entry.unwrap();
         fs::copy(file.path(), place.path("").join(file.file_name())).unwrap();
@@ -97,4 +102,24 @@ fn a_run_goes_on_only_with_the_files_that_it_began_with() {
     let (code, told) = place.fails(&format!("{RUN} new --ranks 1"));
     assert!(code == 3 && told.contains("ball.004.obj"), "{told}");
     assert!(!place.path("new").exists());
+}
+
+/// A figure of glTF: whole, on several ranks and gone on with, without its file being read again.
+#[test]
+fn a_figure_in_a_dress_is_run_and_gone_on_with() {
+    let place = place_of("scenes/gallery");
+    let text = String::from_utf8(place.weft("check dress-on-figure.toml").stdout).unwrap();
+    assert!(text.contains("deforms by 193 samples"), "{text}");
+    let run = "run dress-on-figure.toml --quiet --set time.end=0.04 --set output.pictures=false --audit=strict --out";
+    let whole = hash_of(&place.weft(&format!("{run} whole --ranks 1")));
+    let three = format!("{run} three --ranks 3");
+    assert_eq!(hash_of(&place.weft(&three)), whole);
+    place.weft(&format!("{run} part --ranks 2 --steps 9"));
+    let resumed = format!("{run} part --ranks 1 --resume");
+    assert_eq!(hash_of(&place.weft(&resumed)), whole);
+    let (code, told) = place.fails(&format!("{run} other --set body.figure.animation=walk"));
+    assert!(
+        code == 3 && told.contains("figure.glb") && told.contains("`turn`"),
+        "{told}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Bodies that deform: by files and by point caches, under cloth.
+//! Bodies that deform: by files, by point caches and by skins, under cloth.
 
 use std::path::Path;
 
@@ -9,8 +9,10 @@ use weft_runtime::comm::solo::Solo;
 use super::moving::{ends_the_same, turned};
 use super::{Simulation, StepError, World, run};
 use crate::collide::audit::crossings;
+use crate::mesh::made::{Arm, Moved, about_z};
 use crate::mesh::{TriMesh, cuboid, icosphere, turn, write_obj};
 use crate::scene::Scene;
+use crate::step::ObjectKind;
 
 /// Writes a mesh as a file of a sequence.
 fn write(folder: &Path, name: &str, mesh: &TriMesh) {
@@ -422,4 +424,163 @@ fn other_samples_are_another_world() {
     let scene = scene(folder.path(), &text);
     let again = Scene::parse(&scene.echo(), None, &[]).unwrap();
     assert_eq!(again.bodies, scene.bodies);
+}
+
+/// An arm of 2 m along x whose elbow is at x = 1, with y upwards; it rises by 60 mm with its
+/// shoulder, and its lower half by an angle besides.
+fn arm(degrees: f64) -> Arm {
+    let mesh = cuboid(DVec3::new(1.0, 0.0, 0.0), DVec3::new(2.0, 0.2, 0.6), 0.1).unwrap();
+    let rises = [
+        [0.0; 3],
+        [0.0; 3],
+        [0.0; 3],
+        [0.0; 3],
+        [0.0, 0.06, 0.0],
+        [0.0; 3],
+    ];
+    Arm {
+        moved: vec![
+            Moved {
+                node: 1,
+                path: "translation",
+                between: "CUBICSPLINE",
+                times: vec![0.2, 0.6],
+                values: rises.concat(),
+            },
+            Moved {
+                node: 2,
+                path: "rotation",
+                between: "LINEAR",
+                times: vec![0.2, 0.6],
+                values: [about_z(0.0), about_z(degrees)].concat(),
+            },
+        ],
+        ..Arm::of(&mesh, |x| (2.0 * (x - 1.0) + 0.5).clamp(0.0, 1.0))
+    }
+}
+
+/// The arm's upper side is at the origin, with the elbow there.
+const ARM: &str = "sequence = \"arm.glb\"\nrate = 50\ntranslation = [-1, 0, -0.106]";
+
+/// Cloth that lies on an arm goes up with it, turns with its lower half, and crosses nothing.
+#[test]
+fn cloth_on_an_arm_that_lifts_goes_along() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("arm.glb"), arm(8.0).bytes()).unwrap();
+    let body = format!("{ARM}\nfriction = 0.8");
+    let text = text("center = [0.3, 0, 0]", &body, "contact.certify = true");
+    let world = world(folder.path(), &text);
+    let s = run(&world, 200, |s| {
+        let (x, time) = (s.positions(), s.time());
+        assert_eq!(crossings(x, world.model().triangles()).len(), 0);
+        assert_eq!(world.crossings_with_bodies(x, time), 0, "{}", s.step());
+        assert!(world.deepest(x, time) < 0.0, "{}", s.step());
+    });
+    assert!(s.squeezed().is_empty());
+    // The lower half of the arm is a plane that was raised and turned about the elbow, 0.1 m below.
+    let (sine, cosine) = 8_f64.to_radians().sin_cos();
+    for (p, before) in s.positions().iter().zip(world.model().start()) {
+        let r = DVec3::new(before.x, 0.0, before.z + 0.106);
+        let known = cosine * r.z + sine * r.x + 0.06 - 0.106;
+        let along = cosine * r.x - sine * r.z;
+        // It bends near the elbow, and cloth hangs over its sides nowhere.
+        if before.x > 0.3 {
+            let off = DVec3::new(p.x - along, p.y - before.y, p.z - known);
+            assert!(off.length() < 6e-3, "{off}");
+        }
+    }
+    drop(s);
+    assert!(ends_the_same(&world, 90, 60) > 0);
+}
+
+/// A figure is placed as other files are, with samples up to the end of the animation.
+#[test]
+fn a_figure_is_sampled_and_placed_as_other_sequences_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("arm.glb"), arm(30.0).bytes()).unwrap();
+    let placed =
+        "scale = 0.5\nrotation = [0, 0, \"90 deg\"]\ntranslation = [0, -1, -0.2]\nmirror = \"y\"";
+    let of = |body: &str| world(at, &text("center = [0, 0, 0.5]", body, ""));
+    let one = of(&format!("sequence = \"arm.glb\"\nrate = 7\n{placed}"));
+    let samples = |world: &World| match world.sizes()[1].kind {
+        ObjectKind::Body { deforms, .. } => deforms,
+        ObjectKind::Cloth { .. } => None,
+    };
+    let end = f64::from(0.6_f32);
+    assert_eq!(samples(&one), Some((6, end)));
+    let start = &one.moved_bodies(0.0)[0].1;
+    // The mesh itself stands as the arm does at rest, and so do numbered files of its samples.
+    for name in ["mesh = \"arm.glb\"\n", ""] {
+        let two = of(&format!("{name}sequence = \"arm.glb\"\n{placed}"));
+        assert_eq!(samples(&two), Some((73, end)));
+        let placed = &two.moved_bodies(0.0)[0].1;
+        assert_eq!(placed, start);
+    }
+    let still = of(&format!("mesh = \"arm.glb\"\n{placed}"));
+    let still = &still.body_meshes()[0];
+    let both = &still.positions;
+    assert!(
+        both.iter()
+            .zip(&start.positions)
+            .all(|(a, b)| a.distance(*b) < 1e-7)
+    );
+    assert_eq!(still.triangles, start.triangles);
+    // From one sample to the next vertices go straight.
+    let [a, b, half] = [1.0, 2.0, 1.5].map(|k| one.moved_bodies(k / 7.0)[0].1.positions.clone());
+    for ((a, b), half) in a.iter().zip(&b).zip(&half) {
+        assert!(a.midpoint(*b).distance(*half) < 1e-14);
+    }
+    // A run does not read the file again, and another file is another world.
+    let digest = one.digest();
+    std::fs::write(at.join("arm.glb"), arm(31.0).bytes()).unwrap();
+    assert_ne!(
+        of(&format!("sequence = \"arm.glb\"\nrate = 7\n{placed}")).digest(),
+        digest
+    );
+    std::fs::remove_file(at.join("arm.glb")).unwrap();
+    assert!(one.prepare_bodies(1, [0.5, 0.55]).is_ok());
+}
+
+#[test]
+fn figures_that_are_wrong_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let names = |body: &str, parts: &[&str]| {
+        let told = refused(at, body);
+        for part in parts {
+            assert!(told.contains(part), "{part} in {told}");
+        }
+    };
+    let whole = arm(8.0).bytes();
+    let path = at.join("arm.glb");
+    std::fs::write(&path, &whole[..whole.len() - 9]).unwrap();
+    names(ARM, &["body `ball`", "arm.glb", "it says that it has"]);
+    std::fs::write(&path, &whole).unwrap();
+    write(at, "ball.obj", &ball());
+    let other = "mesh = \"ball.obj\"\nsequence = \"arm.glb\"";
+    names(
+        other,
+        &["arm.glb", "the body's mesh has", "leave out `mesh`"],
+    );
+    let walk = format!("{ARM}\nanimation = \"walk\"");
+    names(&walk, &["arm.glb", "no animation `walk`", "`lift`"]);
+    let often = ARM.replace("rate = 50", "rate = 1e9");
+    names(&often, &["arm.glb", "ends at 0.6", "smaller `rate`"]);
+    names(
+        "mesh = \"arm.glb\"\nanimation = \"lift\"",
+        &["of a `sequence`"],
+    );
+    names("sequence = \"none.glb\"", &["no file at"]);
+    sequence(at, 2, |p, _| p);
+    names(
+        &format!("{SEQUENCE}\nanimation = \"lift\""),
+        &["of a figure"],
+    );
+    // Numbers that lead nowhere.
+    let mut far = arm(8.0);
+    far.inverse_bind[0][13] = 3e38;
+    far.moved[0].values[13] = 3e38;
+    std::fs::write(&path, far.bytes()).unwrap();
+    names(ARM, &["arm.glb", "vertex"]);
 }
