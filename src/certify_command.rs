@@ -134,6 +134,8 @@ fn judge_record(arguments: &CertifyArguments) -> Result<Outcome, Failure> {
         scene: arguments.scene.shown().to_string(),
         pieces,
         outside: Vec::new(),
+        sampled: Vec::new(),
+        inside: 0,
         certified: false,
         verdict: judge.verdict(),
         bad_state,

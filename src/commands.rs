@@ -255,7 +255,7 @@ pub(crate) fn check_files(scene: &Scene, room: Room) -> Result<(), Failure> {
     }
     for body in &scene.bodies {
         let mesh = build_body(body).map_err(|e| invalid(e.to_string()))?;
-        counts.add_body(body, &mesh);
+        counts.add_body(scene, body, &mesh);
     }
     fits(counts)
 }

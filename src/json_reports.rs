@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use weft_io::Show as _;
+use weftwork::collide::bodies::Sampling;
 use weftwork::diagnostics::PartitionComparison;
 use weftwork::output::{FrameAudit, ProgramRecord};
 use weftwork::run::FEATURES;
@@ -144,6 +145,9 @@ struct ObjectReport {
     /// Only a body has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     analytic: Option<bool>,
+    /// Only a body that cloth meets by its sampled distance has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distance: Option<Sampling>,
     /// Only a body that deforms has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<usize>,
@@ -171,6 +175,7 @@ impl ObjectReport {
             polygons_cut: None,
             welded_vertices: None,
             analytic: None,
+            distance: None,
             samples: None,
             last_sample_s: None,
         };
@@ -188,8 +193,13 @@ impl ObjectReport {
                 report.polygons_cut = Some(more);
                 report.welded_vertices = welded;
             }
-            ObjectKind::Body { analytic, deforms } => {
+            ObjectKind::Body {
+                analytic,
+                distance,
+                deforms,
+            } => {
                 report.analytic = Some(analytic);
+                report.distance = distance;
                 (report.samples, report.last_sample_s) = deforms.unzip();
             }
         }

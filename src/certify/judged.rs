@@ -1,7 +1,8 @@
 //! A scene as the judge sees it: plain arrays of triangles and positions.
 //!
 //! Vertices of cloth come in the order of the scene, cloth after cloth, and those of bodies behind
-//! them. A body takes part if collisions see it as triangles; an analytic one has none.
+//! them. A body takes part if collisions see it as triangles; an analytic one has none. For one
+//! that cloth meets by its sampled distance, vertices inside of its mesh are counted.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +10,7 @@ use glam::DVec3;
 use weft_judge::{Piece, Position, State, Surface, SurfaceError};
 
 use crate::collide::Collider;
+use crate::collide::bodies::DistanceBody;
 use crate::step::{CheckedState, World};
 
 /// The arrays of a scene.
@@ -20,6 +22,8 @@ pub struct Judged<'w> {
     bodies: Vec<usize>,
     /// The names of the bodies that do not.
     outside: Vec<String>,
+    /// The bodies that are judged by vertices alone, with their numbers and names.
+    sampled: Vec<(u32, String, &'w DistanceBody)>,
 }
 
 impl<'w> Judged<'w> {
@@ -51,13 +55,20 @@ impl<'w> Judged<'w> {
         let mut triangles: Vec<[u32; 3]> = corners.map(|t| t.map(|v| old[v as usize])).collect();
         // Triangles of one cloth stand together, and so do their vertices.
         triangles.sort_by_key(|corners| corners.iter().copied().min());
-        let (mut bodies, mut outside) = (Vec::new(), Vec::new());
+        let (mut bodies, mut outside, mut sampled) = (Vec::new(), Vec::new(), Vec::new());
         let colliders = world.geometry().bodies.iter().zip(world.body_meshes());
         for (index, (collider, mesh)) in colliders.enumerate() {
             let name = &scene.bodies[index].name;
-            if matches!(collider, Collider::Analytic(_)) {
-                outside.push(name.clone());
-                continue;
+            match collider {
+                Collider::Triangles(_) => {}
+                Collider::Analytic(_) => {
+                    outside.push(name.clone());
+                    continue;
+                }
+                Collider::Distance(body) => {
+                    sampled.push((index as u32, name.clone(), &**body));
+                    continue;
+                }
             }
             let first = piece(name, true, mesh.positions.len(), false);
             triangles.extend(mesh.triangles.iter().map(|t| t.map(|v| first + v)));
@@ -74,6 +85,7 @@ impl<'w> Judged<'w> {
             surface: Surface::new(pieces, triangles)?,
             bodies,
             outside,
+            sampled,
         })
     }
 
@@ -87,6 +99,34 @@ impl<'w> Judged<'w> {
     #[must_use]
     pub fn outside(&self) -> &[String] {
         &self.outside
+    }
+
+    /// The names of the bodies that are judged by vertices alone, for cloth meets their sampled
+    /// distance.
+    pub fn sampled(&self) -> impl Iterator<Item = &str> {
+        self.sampled.iter().map(|(_, name, _)| name.as_str())
+    }
+
+    /// How many vertices of a state are inside of bodies that are judged by vertices alone: deeper
+    /// in their meshes than samples can err. Vertices that are marked as squeezed are left out.
+    #[must_use]
+    pub fn inside(&self, checked: &CheckedState) -> u64 {
+        let motions = self.world.geometry().body_motions;
+        let old = self.world.tree().new_to_old();
+        let of_body = |&(index, _, body): &(u32, String, &DistanceBody)| {
+            let pose = motions[index as usize].at(checked.time);
+            let is_inside = |(v, x): &(usize, &DVec3)| {
+                body.mesh.depth(pose.undo(**x)) > body.field.bound()
+                    && !checked.squeezed.contains(&[old[*v], index])
+            };
+            checked
+                .positions
+                .iter()
+                .enumerate()
+                .filter(is_inside)
+                .count() as u64
+        };
+        self.sampled.iter().map(of_body).sum()
     }
 
     /// A state: positions of the cloth's vertices in m, in the numbering of the patch tree.

@@ -17,6 +17,7 @@ mod outcome;
 mod running;
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use thiserror::Error;
@@ -76,6 +77,7 @@ pub fn certify(
     let record = record.map(|to| Writer::new(to, judged.surface()));
     let mut record = record.transpose().map_err(CertifyError::Record)?;
     let mut judge = Judge::new(judged.surface().clone());
+    let inside = AtomicU64::new(0);
     let (states, waiting) = sync_channel::<State>(WAITING);
     // The simulation has the process's other threads: judging must not keep it waiting.
     let (ran, refused) = std::thread::scope(|scope| {
@@ -91,6 +93,7 @@ pub fn certify(
             Ok(None)
         });
         let ran = simulate(&world, options, &|checked| {
+            inside.fetch_add(judged.inside(&checked), Ordering::Relaxed);
             // A judge that has ended says why below.
             drop(states.send(judged.state(&checked)));
         });
@@ -114,6 +117,8 @@ pub fn certify(
         scene: scene.name.clone(),
         pieces: judged.surface().pieces().to_vec(),
         outside: judged.outside().to_vec(),
+        sampled: judged.sampled().map(str::to_owned).collect(),
+        inside: inside.into_inner(),
         certified: scene.contact.certify,
         verdict: judge.verdict(),
         bad_state: refused.map(|error| error.to_string()),

@@ -18,6 +18,11 @@ pub struct Outcome {
     pub pieces: Vec<Piece>,
     /// The names of the bodies that were not judged, for they have no triangles.
     pub outside: Vec<String>,
+    /// The names of the bodies that were judged by vertices alone, for cloth meets their sampled
+    /// distance.
+    pub sampled: Vec<String>,
+    /// How many vertices were inside of these, in all states together.
+    pub inside: u64,
     /// Whether its steps were certified; `false` of records.
     pub certified: bool,
     /// The verdict of the judge.
@@ -91,6 +96,12 @@ impl Outcome {
         }
         if verdict.undecided > 0 {
             reasons.push(format!("{} pairs could not be decided", verdict.undecided));
+        }
+        if self.inside > 0 {
+            reasons.push(format!(
+                "vertices are inside bodies that cloth meets by their distance {} times, deeper than samples can err",
+                self.inside
+            ));
         }
         reasons.extend(
             self.bad_state
@@ -179,6 +190,8 @@ impl Outcome {
             "certified": self.certified,
             "pieces": self.pieces,
             "not_judged": self.outside,
+            "judged_by_vertices": self.sampled,
+            "inside": self.inside,
             "verdict": self.verdict,
             "failure": self.failure,
             "run": ran,
@@ -208,6 +221,16 @@ impl fmt::Display for Outcome {
             writeln!(
                 f,
                 "Not judged, for they have no triangles: {}",
+                names.join(", ")
+            )?;
+        }
+        if !self.sampled.is_empty() {
+            let names: Vec<String> = (self.sampled.iter())
+                .map(|name| format!("`{}`", name.shown()))
+                .collect();
+            writeln!(
+                f,
+                "Judged by vertices alone, as cloth meets their sampled distance: {}",
                 names.join(", ")
             )?;
         }

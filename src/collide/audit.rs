@@ -6,6 +6,9 @@
 //! many digits as it takes. So a crossing is one whatever the rounding, for the positions that a
 //! frame holds. Features that only touch do not cross.
 //!
+//! For bodies without triangles the vertices inside are counted. One that cloth meets by its
+//! sampled distance is judged by its mesh: vertices deeper in it than samples can err are inside.
+//!
 //! * \[She97\] Shewchuk: Adaptive precision floating-point arithmetic and fast robust geometric
 //!   predicates.
 
@@ -16,6 +19,7 @@ use glam::DVec3;
 
 use crate::collide::bodies::body_motion::Pose;
 use crate::collide::bodies::collider::{Analytic, BodySurface};
+use crate::collide::bodies::enclosed::Enclosed;
 use crate::collide::bvh::kdop::{Kdop18, along};
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::narrow::closest::on_triangle;
@@ -47,6 +51,15 @@ pub enum Audited<'a> {
     Triangles(Skin<'a>),
     /// The formula of a body without triangles, and where it is.
     Formula(Analytic, Pose),
+    /// The mesh of a body that cloth meets by its sampled distance.
+    Sampled {
+        /// The space that the mesh encloses.
+        enclosed: Cow<'a, Enclosed>,
+        /// Where it is.
+        pose: Pose,
+        /// The depth in m up to which samples may take for outside what is in the mesh.
+        bound: f64,
+    },
 }
 
 /// The crossings of cloth and a body, or the vertices that are inside it.
@@ -92,6 +105,22 @@ impl Audited<'_> {
                 let faces = (0..).zip(cloth.triangles()).filter(|(_, t)| cuts(t));
                 let faces = faces.map(|(face, _)| face).collect();
                 Met::Inside(Inside { vertices, faces })
+            }
+            Self::Sampled {
+                enclosed,
+                pose,
+                bound,
+            } => {
+                let is_inside = |k: usize| {
+                    let x = pose.undo(cloth.positions()[k]);
+                    enclosed.depth(x) > *bound
+                };
+                let inside = parallel::map(cloth.positions().len(), is_inside);
+                let vertices = (0..).zip(inside).filter(|(_, is_inside)| *is_inside);
+                Met::Inside(Inside {
+                    vertices: vertices.map(|(vertex, _)| vertex).collect(),
+                    faces: Vec::new(),
+                })
             }
         }
     }

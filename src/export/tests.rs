@@ -60,6 +60,7 @@ fn run(cloths: &[(&str, FileMesh, bool)], times: &[f64], knows_cloths: bool) -> 
     let body = |name: &str, velocity| BodyRecord {
         name: name.to_owned(),
         formula: None,
+        distance: None,
         velocity,
         motion: None,
         deforms: false,

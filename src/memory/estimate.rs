@@ -74,6 +74,11 @@ const WORLD_LAYERS: f64 = 370.0;
 const WORLD_CERTIFIED: f64 = 160.0;
 /// The world, for each triangle of a body.
 const WORLD_BODY: f64 = 500.0;
+/// The set-up and the world, for each triangle of a body that is sampled, besides the samples.
+const SET_UP_SAMPLED: f64 = 350.0;
+const WORLD_SAMPLED: f64 = 160.0;
+/// The set-up holds the samples as they are computed, and as they are kept.
+const SET_UP_SAMPLES: f64 = 2.0;
 /// A rank, for each vertex that it owns.
 const OWNED: f64 = 1870.0;
 const OWNED_LAYERS: f64 = 240.0;
@@ -104,9 +109,11 @@ pub(super) fn peak(scene: &Scene, counts: &MeshCounts, ranks: Ranks) -> f64 {
     let history = f64::from(u8::from(contact.pipeline == Pipeline::History));
     let set_up =
         SET_UP + SET_UP_LAYERS * layers + SET_UP_CERTIFIED * certified + SET_UP_COARSE * coarse;
+    let (sampled, samples) = (counts.sampled_triangles as f64, counts.sample_bytes as f64);
     let set_up = set_up * vertices + SET_UP_BODY * bodies;
+    let set_up = set_up + SET_UP_SAMPLED * sampled + SET_UP_SAMPLES * samples;
     let world = WORLD + WORLD_LAYERS * layers + WORLD_CERTIFIED * certified;
-    let world = world * vertices + WORLD_BODY * bodies;
+    let world = world * vertices + WORLD_BODY * bodies + WORLD_SAMPLED * sampled + samples;
     let owned = OWNED
         + OWNED_LAYERS * layers
         + OWNED_COARSE * coarse

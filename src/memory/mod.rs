@@ -114,7 +114,7 @@ fn decide(
             here => format!(" with {here} ranks in one process"),
         },
         counts.vertices,
-        counts.body_triangles,
+        counts.body_triangles + counts.sampled_triangles,
         shown(may.bytes as f64),
         may.bound,
     );
@@ -161,6 +161,19 @@ fn fitting(
     if few > 0 {
         found.push(format!("at most {} vertices of cloth", rounded(few)));
     }
+    // Samples fall with the square of the side of cells or faster.
+    let wider = (2..=20_u32).map(|tenths| 0.1 * f64::from(tenths) + 1.0);
+    let wider = wider.chain((4..=100_u32).map(f64::from)).find(|wider| {
+        let sample_bytes = (counts.sample_bytes as f64 / (wider * wider)) as u64;
+        let counts = MeshCounts {
+            sample_bytes,
+            ..*counts
+        };
+        counts.sampled_triangles > 0 && estimate::peak(scene, &counts, ranks) <= most
+    });
+    found.extend(wider.map(|wider| {
+        format!("a `cell` {wider:.1} times as wide of bodies with surface = \"distance\"")
+    }));
     let fewer_here = (1..ranks.here).rev().find(|&here| {
         let fewer = Ranks {
             all: here,

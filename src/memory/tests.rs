@@ -20,6 +20,8 @@ const MILLION: MeshCounts = MeshCounts {
     vertices: 1_000_000,
     triangles: 2_000_000,
     body_triangles: 0,
+    sampled_triangles: 0,
+    sample_bytes: 0,
 };
 
 fn may(bytes: u64) -> impl Fn(u64) -> Option<Allowed> {

@@ -262,7 +262,7 @@ pub struct BodyMesh {
 pub fn build_body_of_file(body: &Body) -> Result<BodyMesh, MeshError> {
     let edge = |default: f64| match body.surface {
         Surface::Triangles { edge } => edge,
-        Surface::Analytic => default,
+        Surface::Analytic | Surface::Distance { .. } => default,
     };
     let build = || {
         let mesh = match &body.shape {

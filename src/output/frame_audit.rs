@@ -6,6 +6,7 @@
 //! cloth, are crossings. One given by a formula has no triangles: of it the vertices of cloth are
 //! counted that are inside, and of a ball the faces that cut it between vertices outside.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,9 +18,9 @@ use super::{
     BodyRecord, DataArray, FramesRecord, OutputError, PolyData, RunDirectory, RunRecord, Values,
     read_triangles, write_vtp,
 };
-use crate::collide::Passing;
 use crate::collide::audit::{Audited, Crossing, Met, Part, Skin};
-use crate::collide::bodies::BodySurface;
+use crate::collide::bodies::{BodySurface, Pose};
+use crate::collide::{Enclosed, Passing};
 use crate::mesh::TriMesh;
 
 /// The result of an audit of the frames of a run.
@@ -426,6 +427,13 @@ impl<'r> Frames<'r> {
             |(index, body): (usize, &'_ BodyRecord)| match (body.formula, meshes.get(&index)) {
                 (Some(formula), _) => Some(Audited::Formula(formula, body.way().at(time))),
                 (None, Some(mesh)) => {
+                    if let Some(samples) = &body.distance {
+                        return Some(Audited::Sampled {
+                            enclosed: Cow::Owned(Enclosed::new(mesh)),
+                            pose: Pose::STILL,
+                            bound: samples.bound_m,
+                        });
+                    }
                     let surface = self.surfaces.get(&index)?;
                     Some(Audited::Triangles(Skin::of_body_at(
                         surface,
@@ -608,6 +616,7 @@ mod tests {
             flat: false,
             name: name.to_owned(),
             formula,
+            distance: None,
             velocity,
             motion: None,
             deforms: false,

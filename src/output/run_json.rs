@@ -17,7 +17,7 @@ use weft_runtime::trace::Sharing;
 use super::{FrameAudit, HistoryMark, OutputError, RunDirectory, StateHash};
 use crate::build_identity::BuildIdentity;
 use crate::collide::BodyMotion;
-use crate::collide::bodies::Analytic;
+use crate::collide::bodies::{Analytic, Sampling};
 use crate::scene::{Body, Colours, Motion, Surface};
 use crate::step::{MemoryPart, Stops};
 
@@ -233,6 +233,10 @@ pub struct BodyRecord {
     /// Its formula where it is placed, in m, if that is what cloth collides with; of others the
     /// triangles are in frames.
     pub formula: Option<Analytic>,
+    /// How cloth meets it by samples of the distance from its mesh, if it does; the mesh is in
+    /// frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance: Option<Sampling>,
     /// Its velocity in m/s; zero for a body at rest, or one with a motion.
     pub velocity: DVec3,
     /// Its path, if it does not keep its velocity.
@@ -251,11 +255,12 @@ impl BodyRecord {
     pub fn new(body: &Body) -> Self {
         let formula = match body.surface {
             Surface::Analytic => Analytic::new(&body.shape),
-            Surface::Triangles { .. } => None,
+            Surface::Triangles { .. } | Surface::Distance { .. } => None,
         };
         Self {
             name: body.name.clone(),
             formula,
+            distance: None,
             velocity: body.velocity,
             motion: body.motion.clone(),
             deforms: body.deformation.is_some(),

@@ -48,6 +48,10 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
         quality.imbalance,
     );
     let mut record = record(world.scene(), options, quality);
+    let of_bodies = record.bodies.iter_mut().flatten();
+    for (body, sampling) in of_bodies.zip(world.samplings()) {
+        body.distance = sampling;
+    }
     record.frames = (world.scene().output.frames).then(|| frames_record(world));
     record.start = start_record(world);
     record.changes = opened.changes;

@@ -51,15 +51,17 @@ impl Kind {
 enum MadeOf {
     Triangles,
     Formula,
+    Distance,
 }
 
 impl MadeOf {
-    const ALL: [Self; 2] = [Self::Triangles, Self::Formula];
+    const ALL: [Self; 3] = [Self::Triangles, Self::Formula, Self::Distance];
 
     fn name(self) -> &'static str {
         match self {
             Self::Triangles => "triangles",
             Self::Formula => "analytic",
+            Self::Distance => "distance",
         }
     }
 }
@@ -90,6 +92,7 @@ pub(super) struct BodyKeys {
     rotation: DVec3,
     translation: DVec3,
     made_of: MadeOf,
+    cell: Option<f64>,
     edge: Option<f64>,
     thickness: Option<f64>,
     friction: InTime<f64>,
@@ -121,6 +124,7 @@ impl Default for BodyKeys {
             rotation: DVec3::ZERO,
             translation: DVec3::ZERO,
             made_of: MadeOf::Triangles,
+            cell: None,
             edge: None,
             thickness: None,
             friction: InTime::constant(defaults::BODY_FRICTION),
@@ -387,8 +391,20 @@ pub(super) const KEYS: &[Key<BodyKeys>] = &[
             get: |body| Some(body.made_of),
             set: |body, made_of| body.made_of = made_of,
         },
-        "Which shape collision tests take for it. A mesh has no analytic surface.",
+        "Which shape collision tests take for it. A mesh has no analytic surface; no other shape has a \
+         sampled [distance](#distance-bodies).",
     ),
+    Key::new(
+        "cell",
+        &Of {
+            form: Amount(Dimension::LENGTH, Range::Positive),
+            get: |body| body.cell,
+            set: |body, cell| body.cell = Some(cell),
+        },
+        "The side of the cells in which its [distance](#distance-bodies) is sampled, with `surface = \"distance\"`.",
+    )
+    .unset("the least distance that cloth keeps from it, between 1/512 and 1/32 of its longest side")
+    .only("`\"mesh\"`", |body| body.is(&[Kind::Mesh])),
     Key::new(
         "edge",
         &Of {
@@ -660,6 +676,26 @@ fn shape(
 
 fn surface(kind: Kind, said: &BodyKeys, table: &Table<'_>, default_edge: f64) -> Surface {
     let analytic = said.made_of == MadeOf::Formula;
+    if said.cell.is_some() && said.made_of != MadeOf::Distance {
+        table.note(
+            "cell",
+            "is of surface = \"distance\", and the body has another",
+        );
+    }
+    if said.made_of == MadeOf::Distance {
+        if kind != Kind::Mesh {
+            table.note(
+                "surface",
+                "samples the distance from a mesh; other shapes have a formula, take \"analytic\"",
+            );
+        } else if said.sequence.is_some() {
+            table.note(
+                "surface",
+                "samples the distance from a mesh that keeps its shape; with a `sequence` take \"triangles\"",
+            );
+        }
+        return Surface::Distance { cell: said.cell };
+    }
     if kind == Kind::Mesh {
         if analytic {
             table.note(
@@ -751,6 +787,10 @@ impl From<&Body> for BodyKeys {
         said.kind = Some(kind);
         match body.surface {
             Surface::Analytic => said.made_of = MadeOf::Formula,
+            Surface::Distance { cell } => {
+                said.made_of = MadeOf::Distance;
+                said.cell = cell;
+            }
             Surface::Triangles { .. } if kind == Kind::Mesh => {}
             Surface::Triangles { edge } => said.edge = Some(edge),
         }

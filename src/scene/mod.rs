@@ -813,6 +813,11 @@ impl Shape {
 pub enum Surface {
     /// A test by the body's signed distance.
     Analytic,
+    /// A test by the signed distance from its mesh, sampled on a grid.
+    Distance {
+        /// The side of a cell of the grid in m, if the scene says it.
+        cell: Option<f64>,
+    },
     /// A test with triangles about this long, BVH against BVH.
     Triangles {
         /// Edge length aimed at in m; 0 for [`Shape::Mesh`], whose triangles are used as they are.

@@ -304,7 +304,7 @@ impl Script {
 
 impl Pose {
     /// Where the body was placed.
-    const STILL: Self = Self {
+    pub(crate) const STILL: Self = Self {
         rotation: None,
         offset: DVec3::ZERO,
     };

@@ -1,5 +1,5 @@
 //! Colliders: bodies as collisions see them, as triangles with a tree over them or as a signed
-//! distance.
+//! distance, which a formula or [samples](super::distance_field) give.
 //!
 //! Triangles of a body face outwards. Sharp edges and vertices are features, against which edges
 //! and faces of cloth are tested. Blunt ones, where the surface bends little, are left to the
@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::collide::bodies::body_motion::{BodyMotion, Sweep};
 use crate::collide::bodies::deforming::{DeformedShape, Deforming};
+use crate::collide::bodies::distance_field::DistanceField;
+use crate::collide::bodies::enclosed::Enclosed;
 use crate::collide::bvh::displacements::Displacements;
 use crate::collide::bvh::grid::Grid;
 use crate::collide::bvh::quantised::{Quantised, Siblings};
@@ -40,8 +42,19 @@ pub(in crate::collide) const BOUNDARY: f64 = 1e-9;
 pub enum Collider {
     /// Triangles.
     Triangles(Box<BodySurface>),
-    /// A signed distance.
+    /// A signed distance by a formula.
     Analytic(AnalyticBody),
+    /// A signed distance by samples.
+    Distance(Arc<DistanceBody>),
+}
+
+/// A body that cloth meets by its signed distance.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::collide) enum Implicit<'a> {
+    /// By a formula.
+    Formula(&'a AnalyticBody),
+    /// By samples.
+    Sampled(&'a DistanceField),
 }
 
 impl HeapBytes for Collider {
@@ -49,6 +62,7 @@ impl HeapBytes for Collider {
         match self {
             Self::Triangles(surface) => surface.heap_bytes(),
             Self::Analytic(body) => body.heap_bytes(),
+            Self::Distance(body) => body.heap_bytes(),
         }
     }
 }
@@ -63,6 +77,27 @@ pub struct AnalyticBody {
 }
 
 owns_no_heap!(AnalyticBody);
+
+/// A body that is given by samples of the distance from its mesh.
+#[derive(Debug)]
+pub struct DistanceBody {
+    /// The samples.
+    pub field: DistanceField,
+    /// The space that the mesh encloses, by which starts of pins and frames are judged.
+    pub mesh: Enclosed,
+}
+
+counts_heap!(DistanceBody: field, mesh);
+
+impl DistanceBody {
+    /// Samples the distance from a closed mesh that faces outwards, on a grid with cells of this
+    /// side (m) for contacts within a reach (m).
+    #[must_use]
+    pub fn new(mesh: Enclosed, cell: f64, reach: f64) -> Self {
+        let field = DistanceField::new(&mesh, cell, reach);
+        Self { field, mesh }
+    }
+}
 
 /// A ball where it was placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,7 +192,7 @@ impl HeapBytes for BodySurface {
         let deformed = self.deformed.lock().unwrap_or_else(PoisonError::into_inner);
         let deformed = (deformed.as_ref()).map_or(0, |(_, then)| match &**then {
             Collider::Triangles(surface) => size_of::<Self>() + surface.own_bytes(),
-            Collider::Analytic(_) => 0,
+            Collider::Analytic(_) | Collider::Distance(_) => 0,
         });
         self.own_bytes() + shared + lists + deformed + self.resting.heap_bytes()
     }
@@ -346,6 +381,15 @@ impl BodySurface {
 }
 
 impl Collider {
+    /// The signed distance by which cloth meets it; `None` of triangles.
+    pub(in crate::collide) fn implicit(&self) -> Option<Implicit<'_>> {
+        match self {
+            Self::Triangles(_) => None,
+            Self::Analytic(body) => Some(Implicit::Formula(body)),
+            Self::Distance(body) => Some(Implicit::Sampled(&body.field)),
+        }
+    }
+
     /// The body in a step of `dt` s from a time in s on, if it deforms.
     pub(in crate::collide) fn in_step(
         &self,

@@ -173,16 +173,47 @@ impl Enclosed {
     }
 
     fn nearest_triangle(&self, p: DVec3) -> (f64, DVec3, u32) {
+        self.search(p, None, 1.0)
+    }
+
+    /// The distance of a point from the surface, in m, to the bit as [`Self::distance`] has it, and
+    /// the nearest triangle. It is found sooner if `guess` is a triangle nearby.
+    pub(super) fn nearest_from(&self, p: DVec3, guess: Option<u32>) -> (f64, u32) {
+        let (distance, _, triangle) = self.search(p, guess, 1.0);
+        (distance, triangle)
+    }
+
+    /// A bound below the distance of a point from the surface, in m: four fifths of it or more. Far
+    /// inside, where much of the surface is equally far, it is found much sooner than the distance.
+    pub(super) fn distance_at_least(&self, p: DVec3) -> f64 {
+        const SHARE: f64 = 0.8;
+        let (distance, ..) = self.search(p, None, SHARE);
+        let rounding = ROUNDING * self.largest.max(p.abs().max_element());
+        SHARE * (distance - rounding)
+    }
+
+    /// The least coordinates of its vertices and the greatest, in m.
+    pub(super) fn bounds(&self) -> [DVec3; 2] {
+        let none = [DVec3::INFINITY, DVec3::NEG_INFINITY];
+        self.boxes.first().copied().unwrap_or(none)
+    }
+
+    /// The least distance of triangles but those in boxes that are farther than a share of it.
+    fn search(&self, p: DVec3, guess: Option<u32>, share: f64) -> (f64, DVec3, u32) {
         let slack = ROUNDING * self.largest.max(p.abs().max_element());
         let bound = |node: u32| {
             let [low, high] = self.boxes[node as usize];
             (low - p).max(p - high).max(DVec3::ZERO).length()
         };
         let (mut nearest, mut point, mut triangle) = (f64::INFINITY, p, 0);
-        let mut stack = Vec::new();
+        if let Some(guess) = guess {
+            point = self.nearest_of(guess, p);
+            (nearest, triangle) = (p.distance(point), guess);
+        }
+        let mut stack = Vec::with_capacity(64);
         stack.extend((!self.tree.is_empty()).then_some((0.0, 0)));
         while let Some((least, node)) = stack.pop() {
-            if least > nearest + slack {
+            if least > share * nearest + slack {
                 continue;
             }
             match self.tree.node(node) {

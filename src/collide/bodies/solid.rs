@@ -2,11 +2,14 @@
 //!
 //! Apart from the code that finds contacts, so that it can judge it. A formula where a body has
 //! one; for any closed mesh what it encloses (`enclosed`), and inside the distance to the nearest
-//! triangle.
+//! triangle. A body that cloth meets by its sampled distance has its inside where that is
+//! negative.
+
+use std::sync::Arc;
 
 use glam::DVec3;
 
-use crate::collide::bodies::collider::Analytic;
+use crate::collide::bodies::collider::{Analytic, DistanceBody};
 use crate::collide::bodies::enclosed::Enclosed;
 use crate::heap_bytes::HeapBytes;
 use crate::mesh::TriMesh;
@@ -28,6 +31,8 @@ pub enum Solid {
     },
     /// The inside of a closed mesh.
     Mesh(Box<Enclosed>),
+    /// All points where the sampled distance from a closed mesh is negative.
+    Sampled(Arc<DistanceBody>),
 }
 
 impl HeapBytes for Solid {
@@ -35,6 +40,8 @@ impl HeapBytes for Solid {
         match self {
             Self::Formula(_) | Self::UnderSquare { .. } => 0,
             Self::Mesh(enclosed) => enclosed.heap_bytes(),
+            // The collider counts it.
+            Self::Sampled(_) => 0,
         }
     }
 }
@@ -77,6 +84,16 @@ impl Solid {
                 }
             }
             Self::Mesh(enclosed) => enclosed.depth(p),
+            Self::Sampled(body) => -body.field.distance(p),
+        }
+    }
+
+    /// The body itself, if cloth meets it by its sampled distance.
+    #[must_use]
+    pub(crate) fn sampled(&self) -> Option<&Arc<DistanceBody>> {
+        match self {
+            Self::Sampled(body) => Some(body),
+            Self::Formula(_) | Self::UnderSquare { .. } | Self::Mesh(_) => None,
         }
     }
 
@@ -89,6 +106,7 @@ impl Solid {
                 formula.distance(p).1
             }
             Self::Mesh(enclosed) => return enclosed.way_out(p),
+            Self::Sampled(body) => body.field.normal(p),
         };
         let depth = self.depth(p);
         (depth >= 0.0).then_some((depth, direction))
@@ -100,6 +118,7 @@ impl Solid {
     pub fn gap(&self, p: DVec3) -> f64 {
         match self {
             Self::Mesh(enclosed) => enclosed.gap(p),
+            Self::Sampled(body) => body.mesh.gap(p),
             Self::Formula(_) | Self::UnderSquare { .. } => -self.depth(p),
         }
     }

@@ -3,7 +3,8 @@
 //! Triangles of bodies are tested against cloth feature by feature, and a box counts as its twelve
 //! triangles. Balls and capsules are segments with a radius: a face of cloth is apart from one if
 //! it lies above a plane that is the radius away from the segment. A half space needs heights of
-//! vertices alone, for a face is above it if its corners are.
+//! vertices alone, for a face is above it if its corners are. Against a sampled distance vertices
+//! alone are tested, and faces may sag into it between them.
 //!
 //! A body goes straight from pose to pose in a substep, each of its points by itself. So it moves
 //! by an affine map, x + s (M x − x) for s from 0 to 1, whose determinant stays positive while it
@@ -18,16 +19,17 @@ use std::sync::Arc;
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{BodyMotion, Pose};
-use crate::collide::bodies::collider::{Analytic, AnalyticBody, Collider};
+use crate::collide::bodies::collider::{Analytic, AnalyticBody, Collider, DistanceBody};
 use crate::collide::bodies::deforming::DeformedShape;
+use crate::collide::bodies::distance_field::DistanceField;
 use crate::collide::bodies::enclosed::OnSurface;
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
-use crate::heap_bytes::{counts_heap, owns_no_heap};
+use crate::heap_bytes::{HeapBytes, counts_heap};
 
 /// The shape of a body where it was placed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Form {
     /// Triangles, which are among those of the [`Scenery`].
     Triangles,
@@ -45,9 +47,16 @@ pub enum Form {
         /// The unit vector out of it.
         normal: DVec3,
     },
+    /// All points where a sampled distance is negative.
+    Distance(Arc<DistanceBody>),
 }
 
-owns_no_heap!(Form);
+/// Samples are counted with the [`Collider`] that shares them.
+impl HeapBytes for Form {
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
 
 /// A body in a substep.
 #[derive(Clone, Debug)]
@@ -94,9 +103,10 @@ impl Mover {
     #[must_use]
     pub(crate) fn at_its_end(&self) -> Self {
         Self {
+            form: self.form.clone(),
             from: self.to,
+            to: self.to,
             deformed: (self.deformed.as_ref()).map(|[_, to]| [Arc::clone(to), Arc::clone(to)]),
-            ..*self
         }
     }
 
@@ -108,7 +118,7 @@ impl Mover {
                 let at = |pose: &Pose| ends.map(|p| pose.apply(p));
                 Some(([at(&self.from), at(&self.to)], radius))
             }
-            Form::Triangles | Form::Plane { .. } => None,
+            Form::Triangles | Form::Plane { .. } | Form::Distance(_) => None,
         }
     }
 
@@ -116,7 +126,7 @@ impl Mover {
     pub(super) fn plane_normal(&self) -> Option<DVec3> {
         match self.form {
             Form::Plane { normal, .. } => Some(self.to.turned(normal)),
-            Form::Triangles | Form::Round { .. } => None,
+            Form::Triangles | Form::Round { .. } | Form::Distance(_) => None,
         }
     }
 
@@ -128,8 +138,21 @@ impl Mover {
                 let over = |pose: &Pose, x: DVec3| normal.dot(pose.undo(x) - point);
                 Some([over(&self.from, start), over(&self.to, end)])
             }
-            Form::Triangles | Form::Round { .. } => None,
+            Form::Triangles | Form::Round { .. } | Form::Distance(_) => None,
         }
+    }
+
+    /// The sampled distance of a body that has one.
+    pub(super) fn field(&self) -> Option<&DistanceField> {
+        match &self.form {
+            Form::Distance(body) => Some(&body.field),
+            Form::Triangles | Form::Round { .. } | Form::Plane { .. } => None,
+        }
+    }
+
+    /// The place of a vertex when the substep begins and when it ends, as the body sees it, in m.
+    pub(super) fn seen(&self, [start, end]: [DVec3; 2]) -> [DVec3; 2] {
+        [self.from.undo(start), self.to.undo(end)]
     }
 }
 
@@ -192,6 +215,7 @@ impl Scenery {
                     placed.extend_from_slice(&surface.positions);
                     Form::Triangles
                 }
+                Collider::Distance(body) => Form::Distance(Arc::clone(body)),
                 Collider::Analytic(AnalyticBody {
                     shape: Analytic::Sphere { center, radius },
                     ..
@@ -284,8 +308,8 @@ impl Scenery {
     /// The bodies in a substep between two times in s.
     #[must_use]
     pub(crate) fn movers(&self, motions: &[BodyMotion], [start, end]: [f64; 2]) -> Vec<Mover> {
-        let moved = |(&form, motion): (&Form, &BodyMotion)| Mover {
-            form,
+        let moved = |(form, motion): (&Form, &BodyMotion)| Mover {
+            form: form.clone(),
             from: motion.at(start),
             to: motion.at(end),
             deformed: (motion.deforming()).map(|body| [start, end].map(|time| body.at(time))),

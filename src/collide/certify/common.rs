@@ -13,6 +13,7 @@ use glam::DVec3;
 
 use super::Truncate;
 use super::bodies::{Form, Mover};
+use super::solids::VertexAndField;
 use crate::collide::bvh::kdop::Kdop18;
 use crate::disjoint_sets::DisjointSets;
 
@@ -120,6 +121,18 @@ fn meets_solid(
                 ends.any(|end| {
                     let heights = mover.heights([start, end]);
                     heights.is_some_and(|heights| heights.iter().any(|&h| h <= step.least))
+                })
+            });
+            near.next().is_some()
+        }
+        Form::Distance(_) => {
+            let of_component = (0..step.movable as usize).filter(|&v| least[v] == component);
+            let mut near = of_component.filter(|&v| {
+                let start = step.start[v];
+                let mut ends = [step.goal[v], start + common].into_iter();
+                ends.any(|end| {
+                    let seen = VertexAndField::new(mover, [start, end]);
+                    seen.is_none_or(|seen| seen.gap <= step.least || !seen.is_apart(step.least))
                 })
             });
             near.next().is_some()

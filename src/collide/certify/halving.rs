@@ -99,7 +99,7 @@ fn vertices_of(meeting: &Meeting) -> ([u32; 4], usize) {
         Meeting::Round {
             face: [a, b, c], ..
         } => ([a, b, c, 0], 3),
-        Meeting::Plane { vertex, .. } => ([vertex, 0, 0, 0], 1),
+        Meeting::Vertex { vertex, .. } => ([vertex, 0, 0, 0], 1),
     }
 }
 
@@ -278,9 +278,9 @@ impl<'a> Finder<'a> {
         for (body, mover) in movers {
             let meet = |k: usize| match mover.form {
                 Form::Triangles => None,
-                Form::Plane { .. } => {
+                Form::Plane { .. } | Form::Distance(_) => {
                     let vertex = k as u32;
-                    (self.reach[k] > 0.0).then_some(Meeting::Plane { vertex, body })
+                    (self.reach[k] > 0.0).then_some(Meeting::Vertex { vertex, body })
                 }
                 Form::Round { .. } => {
                     let face = step.surface.triangles()[k];
@@ -295,7 +295,7 @@ impl<'a> Finder<'a> {
             };
             let count = match mover.form {
                 Form::Triangles => 0,
-                Form::Plane { .. } => step.movable as usize,
+                Form::Plane { .. } | Form::Distance(_) => step.movable as usize,
                 Form::Round { .. } => step.surface.triangles().len(),
             };
             let parts = parallel::map_ranges(count, PART, |range| {
@@ -349,7 +349,24 @@ impl<'a> Finder<'a> {
                 let [a, b, c, ..] = plane::limits(&points, 0.5 * seen.gap, seen.margin).kept;
                 [a, b, c, 1.0]
             }
-            Meeting::Plane { vertex, body } => {
+            Meeting::Vertex { vertex, body } if step.movers[body as usize].field().is_some() => {
+                let goal = step.goal[vertex as usize];
+                let Some(seen) = step.seen_by_field(vertex, body, goal) else {
+                    return [0.0; 4];
+                };
+                let half = 0.5 * seen.gap;
+                let kept = match seen.is_apart(half) {
+                    true => 1.0,
+                    false => {
+                        let start = step.start[vertex as usize];
+                        let mover = &step.movers[body as usize];
+                        let end = |share: f64| mover.to.undo(along(start, goal, share));
+                        seen.share(half, 1.0, end).unwrap_or(0.0)
+                    }
+                };
+                [kept, 1.0, 1.0, 1.0]
+            }
+            Meeting::Vertex { vertex, body } => {
                 let goal = step.goal[vertex as usize];
                 let Some(seen) = step.seen_by_plane(vertex, body, goal) else {
                     return [0.0; 4];
@@ -448,7 +465,16 @@ impl<'a> Finder<'a> {
                     None => face.map(|v| self.step.start[v as usize]) == end,
                 }
             }
-            Meeting::Plane { vertex, body } => {
+            Meeting::Vertex { vertex, body }
+                if self.step.movers[body as usize].field().is_some() =>
+            {
+                let end = self.end(vertex, kept);
+                match self.step.seen_by_field(vertex, body, end) {
+                    Some(seen) => seen.is_apart(0.5 * seen.gap),
+                    None => self.step.start[vertex as usize] == end,
+                }
+            }
+            Meeting::Vertex { vertex, body } => {
                 let end = self.end(vertex, kept);
                 match self.step.seen_by_plane(vertex, body, end) {
                     Some(seen) => seen.is_apart(0.5 * seen.heights[0]),

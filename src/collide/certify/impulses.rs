@@ -95,7 +95,10 @@ pub(super) fn row(step: &Truncate<'_>, goal: &[DVec3], meeting: &Meeting) -> Opt
     match *meeting {
         Meeting::Features(pair) => of_features(step, goal, &pair),
         Meeting::Round { face, body } => of_round(step, face, body),
-        Meeting::Plane { vertex, body } => of_plane(step, vertex, body),
+        Meeting::Vertex { vertex, body } => match step.movers[body as usize].field() {
+            None => of_plane(step, vertex, body),
+            Some(_) => of_field(step, goal, vertex, body),
+        },
     }
 }
 
@@ -192,6 +195,23 @@ fn of_plane(step: &Truncate<'_>, vertex: u32, body: u32) -> Option<Row> {
     })
 }
 
+/// The row of the plane through the place where the way of a vertex stops to keep out.
+fn of_field(step: &Truncate<'_>, goal: &[DVec3], vertex: u32, body: u32) -> Option<Row> {
+    let start = step.start[vertex as usize];
+    let seen = step.seen_by_field(vertex, body, goal[vertex as usize])?;
+    let (place, distance, normal) = seen.stop(step.least);
+    let mover = &step.movers[body as usize];
+    let [_, carried] = mover.seen([start; 2]);
+    Some(Row {
+        vertices: [vertex; 4],
+        weights: [1.0, 0.0, 0.0, 0.0],
+        inverse: [inverse(step, vertex), 0.0, 0.0, 0.0],
+        normal: mover.to.turned(normal),
+        offset: normal.dot(carried - place) + distance - step.least.min(seen.gap),
+        room: 0.0,
+    })
+}
+
 /// Orders meetings by a function of each of them alone.
 pub(super) fn order(meetings: &mut [Meeting]) {
     meetings.sort_unstable_by_key(|meeting| {
@@ -203,7 +223,7 @@ pub(super) fn order(meetings: &mut [Meeting]) {
                 face: [a, b, c],
                 body,
             } => (2, [a, b, c, body]),
-            Meeting::Plane { vertex, body } => (3, [vertex, body, 0, 0]),
+            Meeting::Vertex { vertex, body } => (3, [vertex, body, 0, 0]),
         };
         let hash = numbers
             .iter()

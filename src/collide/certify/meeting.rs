@@ -41,8 +41,8 @@ pub enum Meeting {
         /// The number of the body.
         body: u32,
     },
-    /// A vertex of cloth and a half space.
-    Plane {
+    /// A vertex of cloth and a half space, or a body by its sampled distance.
+    Vertex {
         /// The vertex.
         vertex: u32,
         /// The number of the body.

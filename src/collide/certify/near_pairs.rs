@@ -42,7 +42,7 @@ impl Truncate<'_> {
                     self.around(face, self.goal).overlaps(&around)
                 })
             }
-            Meeting::Plane { .. } => true,
+            Meeting::Vertex { .. } => true,
         }
     }
 
@@ -59,9 +59,9 @@ impl Truncate<'_> {
         for (body, mover) in (0..).zip(self.movers) {
             match mover.form {
                 Form::Triangles => {}
-                Form::Plane { .. } => {
+                Form::Plane { .. } | Form::Distance(_) => {
                     let vertices = (0..self.movable).filter(|&v| changed[v as usize]);
-                    vertices.for_each(|vertex| f(Meeting::Plane { vertex, body }));
+                    vertices.for_each(|vertex| f(Meeting::Vertex { vertex, body }));
                 }
                 Form::Round { .. } => {
                     let Some((segment, radius)) = mover.segment() else {

@@ -167,9 +167,9 @@ impl Hits {
                         let face = triangles[a as usize];
                         self.test(step, Meeting::Round { face, body }, margin);
                     }
-                    Form::Plane { .. } => {
+                    Form::Plane { .. } | Form::Distance(_) => {
                         for vertex in step.surface.owned_vertices(a) {
-                            self.test(step, Meeting::Plane { vertex, body }, margin);
+                            self.test(step, Meeting::Vertex { vertex, body }, margin);
                         }
                     }
                 },
@@ -228,9 +228,8 @@ impl Hits {
                 let seen = step.seen_by_round(face, body, face.map(end));
                 seen.is_some_and(|seen| seen.is_apart(step.least))
             }
-            Meeting::Plane { vertex, body } => {
-                let seen = step.seen_by_plane(vertex, body, end(vertex));
-                seen.is_some_and(|seen| seen.is_apart(step.least))
+            Meeting::Vertex { vertex, body } => {
+                step.is_vertex_apart(vertex, body, end(vertex)) == Some(true)
             }
         };
         if !is_certified {
@@ -314,8 +313,8 @@ pub fn is_crossing(step: &Truncate<'_>, vertices: &[[u32; 2]]) -> Vec<bool> {
                 note(&face, body);
             }
         }
-        Meeting::Plane { vertex, body } => {
-            if step.seen_by_plane(vertex, body, at(vertex)).is_none() {
+        Meeting::Vertex { vertex, body } => {
+            if step.is_vertex_apart(vertex, body, at(vertex)).is_none() {
                 note(&[vertex], body);
             }
         }

@@ -4,11 +4,18 @@
 //! the segment of a round body, and is the radius away from it, is apart from the body at the start
 //! and at the end, and so on the way. A vertex is seen from the half space, which then stands
 //! still.
+//!
+//! A vertex is likewise seen from a body that is given by a sampled distance. The distance, which
+//! is a polynomial of degree three in each cell on the way, must not fall below the gap to be kept
+//! anywhere on it ([`DistanceField::is_clear`]). So no vertex enters the body nor passes through
+//! it, but faces may sag into it between their corners. The shape is not convex, so no one plane
+//! says how far the vertex may go: the share is found by halving, each candidate being tested.
 
 use glam::DVec3;
 
 use super::bodies::Mover;
 use super::plane::{self, Advance};
+use crate::collide::bodies::distance_field::DistanceField;
 
 /// A face of cloth and a round body.
 #[derive(Clone, Copy, Debug)]
@@ -108,5 +115,74 @@ impl VertexAndPlane {
     /// Whether the vertex keeps above the plane.
     pub(super) fn is_apart(&self, least: f64) -> bool {
         self.heights[1] >= plane::needed(self.heights[0], least, self.margin)
+    }
+}
+
+/// How often the share that a vertex may go is halved.
+const HALVINGS: u32 = 20;
+
+/// A vertex of cloth and a body that is given by a sampled distance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VertexAndField<'a> {
+    field: &'a DistanceField,
+    /// The places of the vertex at the start and at the end as the body sees it, in m.
+    way: [DVec3; 2],
+    /// The distance at the start, in m.
+    pub(super) gap: f64,
+    /// The rounding of distances in m.
+    margin: f64,
+}
+
+impl<'a> VertexAndField<'a> {
+    /// `None` if the vertex is not outside at the start, or the body has another shape.
+    pub(super) fn new(mover: &'a Mover, ends: [DVec3; 2]) -> Option<Self> {
+        let field = mover.field()?;
+        let way = mover.seen(ends);
+        let gap = field.distance(way[0]);
+        let largest = ends.iter().chain(&way).map(|x| x.abs().max_element());
+        let margin = plane::margin(largest.fold(0.0, f64::max)) + field.margin();
+        (gap > margin).then_some(Self {
+            field,
+            way,
+            gap,
+            margin,
+        })
+    }
+
+    /// Whether the vertex keeps out of the body on all of its way.
+    pub(super) fn is_apart(&self, least: f64) -> bool {
+        let needed = plane::needed(self.gap, least, self.margin);
+        self.field.is_clear(self.way, needed)
+    }
+
+    /// The largest share up to `whole` that was found for which a way keeps out. The body sees the
+    /// way end at a place (m) by that share. `None` if not even no share does.
+    pub(super) fn share(&self, least: f64, whole: f64, end: impl Fn(f64) -> DVec3) -> Option<f64> {
+        let is_apart = |share: f64| {
+            let way = [self.way[0], end(share)];
+            Self { way, ..*self }.is_apart(least)
+        };
+        let (mut low, mut high) = (0.0, whole);
+        if !is_apart(low) {
+            return None;
+        }
+        for _ in 0..HALVINGS {
+            let middle = 0.5 * (low + high);
+            if is_apart(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Some(low)
+    }
+
+    /// The place up to which the way is known to keep out, in m, the distance there, and the unit
+    /// vector out of the body, as it sees them.
+    pub(super) fn stop(&self, least: f64) -> (DVec3, f64, DVec3) {
+        let needed = plane::needed(self.gap, least, self.margin);
+        let share = self.field.clear(self.way, needed);
+        let place = self.way[0] + (self.way[1] - self.way[0]) * share;
+        (place, self.field.distance(place), self.field.normal(place))
     }
 }

@@ -11,7 +11,7 @@ use super::meeting::{Meeting, Pair, Squeezed};
 use super::near_pairs::Round;
 use super::plane::{self, Advance, Limits, Motion};
 use super::search;
-use super::solids::{FaceAndRound, VertexAndPlane};
+use super::solids::{FaceAndRound, VertexAndField, VertexAndPlane};
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
 use crate::collide::tangles::Kept;
@@ -283,7 +283,10 @@ impl Truncate<'_> {
         match *meeting {
             Meeting::Features(pair) => self.judge_features(&pair, progress),
             Meeting::Round { face, body } => self.judge_round(face, body, progress),
-            Meeting::Plane { vertex, body } => self.judge_plane(vertex, body, progress),
+            Meeting::Vertex { vertex, body } => match self.movers[body as usize].field() {
+                None => self.judge_plane(vertex, body, progress),
+                Some(_) => self.judge_field(vertex, body, progress),
+            },
         }
     }
 
@@ -369,6 +372,29 @@ impl Truncate<'_> {
         VertexAndPlane::new(&self.movers[body as usize], [start, end])
     }
 
+    /// A vertex and a body by its sampled distance, for a vertex that ends at a place (m); `None`
+    /// if it is not outside at the start.
+    pub(super) fn seen_by_field(
+        &self,
+        vertex: u32,
+        body: u32,
+        end: DVec3,
+    ) -> Option<VertexAndField<'_>> {
+        let start = self.start[vertex as usize];
+        VertexAndField::new(&self.movers[body as usize], [start, end])
+    }
+
+    /// Whether a vertex that ends at a place (m) keeps out of a half space or of a body by its
+    /// sampled distance; `None` if it is not outside at the start.
+    pub(super) fn is_vertex_apart(&self, vertex: u32, body: u32, end: DVec3) -> Option<bool> {
+        match self.movers[body as usize].field() {
+            None => (self.seen_by_plane(vertex, body, end)).map(|seen| seen.is_apart(self.least)),
+            Some(_) => {
+                (self.seen_by_field(vertex, body, end)).map(|seen| seen.is_apart(self.least))
+            }
+        }
+    }
+
     /// Whether the kept set lets a pair pass.
     pub(super) fn lets_pass(&self, pair: &Pair) -> bool {
         let (first, second) = pair.vertices.split_at(pair.kind.first());
@@ -387,7 +413,7 @@ impl Truncate<'_> {
                 body.is_some_and(|body| any(&pair.vertices, body)) || self.lets_pass(pair)
             }
             Meeting::Round { face, body } => any(face, *body),
-            Meeting::Plane { vertex, body } => any(&[*vertex], *body),
+            Meeting::Vertex { vertex, body } => any(&[*vertex], *body),
         }
     }
 
@@ -455,6 +481,34 @@ impl Truncate<'_> {
             },
         ];
         let limits = plane::limits(&points, height - self.least, seen.margin);
+        self.impose(&cloth, Some(body), &[vertex], &limits, progress);
+    }
+
+    fn judge_field(&self, vertex: u32, body: u32, progress: &mut Progress) {
+        if progress.is_suspended(&[vertex], body) {
+            return;
+        }
+        let at = vertex as usize;
+        let end = progress.ends[at] + progress.common[at];
+        let Some(seen) = self.seen_by_field(vertex, body, end) else {
+            progress.found.planes += 1;
+            self.suspend(&[vertex], body, None, progress);
+            return;
+        };
+        let cloth: Cloth = [vertex].iter().collect();
+        if seen.is_apart(self.least) || self.goes_with_one(&cloth, Some(body), progress) {
+            return;
+        }
+        progress.found.planes += 1;
+        let mover = &self.movers[body as usize];
+        let (start, base) = (self.start[at], progress.found.base[at]);
+        let own = self.goal[at] - start - base;
+        let end = |share: f64| mover.to.undo(start + (base + own * share));
+        let share = seen.share(self.least, progress.found.kept[at], end);
+        let limits = Limits {
+            kept: [share.unwrap_or(0.0)],
+            squeezed: share.is_none(),
+        };
         self.impose(&cloth, Some(body), &[vertex], &limits, progress);
     }
 

@@ -9,7 +9,10 @@
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{Pose, Sweep};
-use crate::collide::bodies::collider::{AnalyticBody, BOUNDARY, BodyFeature, BodySurface, FLAT};
+use crate::collide::bodies::collider::{
+    AnalyticBody, BOUNDARY, BodyFeature, BodySurface, FLAT, Implicit,
+};
+use crate::collide::bodies::distance_field::DistanceField;
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
 use crate::collide::narrow::contact::{Contact, PairId, PairKind, Separation};
@@ -117,9 +120,46 @@ pub(in crate::collide) fn body_pair(
     }
 }
 
+/// Tests what triangle `t` owns against a body that is given by its signed distance.
+pub(in crate::collide) fn implicit(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, Implicit<'_>),
+    t: u32,
+    out: &mut Vec<Contact>,
+) {
+    match solid {
+        Implicit::Formula(solid) => analytic(snap, (body, solid), t, out),
+        Implicit::Sampled(field) => sampled(snap, (body, field), t, out),
+    }
+}
+
+/// Tests the vertices that triangle `t` owns against a sampled distance.
+///
+/// A vertex is seen from the plane where it first comes within reach on its straight way, as the
+/// body sees that: from where it starts if that is near, and else from where it would get.
+fn sampled(
+    snap: &Snapshot<'_>,
+    (body, field): (u32, &DistanceField),
+    t: u32,
+    out: &mut Vec<Contact>,
+) {
+    let distances = snap.distances;
+    for vertex in snap.cloth.surface().owned_vertices(t) {
+        let way = seen_from(snap, body, vertex);
+        let reach = distances.reach(distances.from_body(vertex, body));
+        if let Some(near) = field.first_within(way, reach) {
+            let sweep = &snap.sweeps[body as usize];
+            let velocity = sweep.velocity(near.point - near.normal * near.distance);
+            let gap = near.distance + near.normal.dot(way[0] - near.point);
+            let normal = sweep.turned(near.normal);
+            out.push(single(snap, (body, velocity), vertex, 0, normal, gap));
+        }
+    }
+}
+
 /// Tests the vertices that triangle `t` owns against an analytic body, and where that is a ball
 /// which coarse cloth would cut, its face and the edges that it owns.
-pub(in crate::collide) fn analytic(
+fn analytic(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &AnalyticBody),
     t: u32,

@@ -25,7 +25,11 @@ pub fn brute_force(snap: &Snapshot<'_>) -> Vec<Contact> {
                         features::body_pair(snap, (b, solid), t, f, &mut out);
                     }
                 }
-                Collider::Analytic(solid) => features::analytic(snap, (b, solid), t, &mut out),
+                solid => {
+                    if let Some(solid) = solid.implicit() {
+                        features::implicit(snap, (b, solid), t, &mut out);
+                    }
+                }
             }
         }
     }

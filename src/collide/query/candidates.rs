@@ -5,7 +5,7 @@
 //! leave over differs. No step calls this. Benches and tests do, to compare each stage with other
 //! libraries and with brute force.
 
-use crate::collide::bodies::collider::{AnalyticBody, BodySurface};
+use crate::collide::bodies::collider::{BodySurface, Implicit};
 use crate::collide::bvh::kdop::Kdop;
 use crate::collide::bvh::traversal::{EVERY, Kin, Same, Unlike, advance};
 use crate::collide::bvh::tree::Bvh;
@@ -117,7 +117,7 @@ impl<F: FnMut(u32, u32)> Sink for Triangles<F> {
         (self.0)(s, t);
     }
 
-    fn solid(&mut self, _: &Snapshot<'_>, _: (u32, &AnalyticBody), _: u32) {}
+    fn solid(&mut self, _: &Snapshot<'_>, _: (u32, Implicit<'_>), _: u32) {}
 }
 
 struct Features<F>(F);
@@ -141,5 +141,5 @@ impl<F: FnMut(PairKind, u32, u32)> Sink for Features<F> {
 
     fn body(&mut self, _: &Snapshot<'_>, _: (u32, &BodySurface), _: [u32; 2]) {}
 
-    fn solid(&mut self, _: &Snapshot<'_>, _: (u32, &AnalyticBody), _: u32) {}
+    fn solid(&mut self, _: &Snapshot<'_>, _: (u32, Implicit<'_>), _: u32) {}
 }

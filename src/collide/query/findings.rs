@@ -8,7 +8,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::collide::bodies::collider::{AnalyticBody, BodySurface, Collider};
+use crate::collide::bodies::collider::{BodySurface, Collider, Implicit};
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::contact::{Contact, PairKind};
 use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves};
@@ -52,7 +52,7 @@ impl Candidate {
                 (Self::TRIANGLES, Some(Collider::Triangles(body))) => {
                     exists(body.surface.triangles(), self.b)
                 }
-                (Self::SOLID, Some(Collider::Analytic(_))) => true,
+                (Self::SOLID, Some(body)) => body.implicit().is_some(),
                 _ => false,
             }
     }
@@ -90,10 +90,12 @@ impl Findings {
             Collider::Triangles(surface) if kind == Candidate::TRIANGLES => {
                 self.body(snap, (body, surface), [a, b]);
             }
-            Collider::Analytic(solid) if kind == Candidate::SOLID => {
-                self.solid(snap, (body, solid), a);
+            solid if kind == Candidate::SOLID => {
+                if let Some(solid) = solid.implicit() {
+                    self.solid(snap, (body, solid), a);
+                }
             }
-            Collider::Triangles(_) | Collider::Analytic(_) => {}
+            Collider::Triangles(_) | Collider::Analytic(_) | Collider::Distance(_) => {}
         }
     }
 
@@ -207,7 +209,7 @@ impl Sink for Findings {
     }
 
     #[inline]
-    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &AnalyticBody), triangle: u32) {
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, Implicit<'_>), triangle: u32) {
         if let Some(candidates) = &mut self.candidates {
             candidates.push(Candidate {
                 kind: Candidate::SOLID,
@@ -217,7 +219,7 @@ impl Sink for Findings {
             });
         }
         let before = self.contacts.len();
-        features::analytic(snap, body, triangle, &mut self.contacts);
+        features::implicit(snap, body, triangle, &mut self.contacts);
         self.leave_out_suspended(snap, before);
     }
 }

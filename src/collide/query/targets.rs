@@ -10,7 +10,7 @@ use glam::DVec3;
 use serde::{Deserialize, Serialize};
 
 use crate::collide::bodies::body_motion::Sweep;
-use crate::collide::bodies::collider::{Analytic, Collider};
+use crate::collide::bodies::collider::{Collider, Implicit};
 use crate::collide::query::snapshot::Snapshot;
 
 /// A top-level test: two things that are tested against each other.
@@ -38,8 +38,9 @@ impl Target {
                     let root = snap.grid().enclosing(root(p));
                     body.is_some_and(|body| root.overlaps(&body))
                 }
-                Collider::Analytic(solid) => {
-                    !is_empty(p) && near_solid(snap, (b, &solid.shape), root(p).ball())
+                solid @ (Collider::Analytic(_) | Collider::Distance(_)) => {
+                    let near = |solid| near_solid(snap, (b, solid), root(p).ball());
+                    !is_empty(p) && solid.implicit().is_some_and(near)
                 }
             },
         }
@@ -93,9 +94,12 @@ impl Snapshot<'_> {
                     let meets = |_, volume: &_| self.grid().enclosing(volume).overlaps(&body);
                     tree.meeting(&own, meets, found);
                 }
-                Collider::Analytic(solid) => {
+                solid @ (Collider::Analytic(_) | Collider::Distance(_)) => {
+                    let Some(solid) = solid.implicit() else {
+                        continue;
+                    };
                     let balls = self.patch_balls();
-                    let near = |ball| near_solid(self, (b, &solid.shape), ball);
+                    let near = |ball| near_solid(self, (b, solid), ball);
                     tree.meeting(&own, |node, _| balls[node].is_some_and(near), found);
                 }
             }
@@ -127,19 +131,30 @@ impl Snapshot<'_> {
 /// solid.
 pub(in crate::collide) fn near_solid(
     snap: &Snapshot<'_>,
-    (body, solid): (u32, &Analytic),
+    (body, solid): (u32, Implicit<'_>),
     (center, radius): (DVec3, f64),
 ) -> bool {
     let reach = snap.distances.body_reach(body);
-    match &snap.sweeps[body as usize] {
-        Sweep::Shift { offset, velocity } => {
-            let (gap, _) = solid.distance(center - *offset);
+    match (&snap.sweeps[body as usize], solid) {
+        (Sweep::Shift { offset, velocity }, Implicit::Formula(solid)) => {
+            let (gap, _) = solid.shape.distance(center - *offset);
             gap <= radius + reach + velocity.length() * snap.dt
         }
         // The ball holds both ends of every displacement, and contacts are looked for there.
-        Sweep::Turn { from, to, .. } => [from, to].into_iter().any(|pose| {
-            let (gap, _) = solid.distance(pose.undo(center));
-            gap <= radius + reach
-        }),
+        (Sweep::Turn { from, to, .. }, Implicit::Formula(solid)) => {
+            [from, to].into_iter().any(|pose| {
+                let (gap, _) = solid.shape.distance(pose.undo(center));
+                gap <= radius + reach
+            })
+        }
+        // And here also on the straight way between these, as the body sees it.
+        (Sweep::Shift { offset, velocity }, Implicit::Sampled(field)) => {
+            let radius = radius + velocity.length() * snap.dt;
+            field.least_within(center - *offset, radius) <= reach
+        }
+        (Sweep::Turn { from, to, .. }, Implicit::Sampled(field)) => {
+            let [start, end] = [from, to].map(|pose| pose.undo(center));
+            field.least_within(start, radius + start.distance(end)) <= reach
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collide::bodies::collider::{AnalyticBody, BodySurface, Collider};
+use crate::collide::bodies::collider::{BodySurface, Collider, Implicit};
 use crate::collide::bvh::quantised::Nodes;
 use crate::collide::bvh::traversal::{
     Alike, EVERY, Same, Tree, Unlike, advance, ask_all, second_of,
@@ -56,7 +56,7 @@ pub(in crate::collide) trait Sink {
     fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), pair: [u32; 2]);
 
     /// Takes a triangle of cloth close to a body without triangles.
-    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &AnalyticBody), triangle: u32);
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, Implicit<'_>), triangle: u32);
 }
 
 /// The beginning of the test of a target.
@@ -98,8 +98,8 @@ const USUAL: usize = 16;
 pub struct TestRun {
     target: Target,
     /// The untried tests, oldest first: a node of each tree. For a patch against itself, equal
-    /// nodes stand for all pairs below; for an analytic body the second is 0. [`REST_ADJACENT`]
-    /// marks other tests.
+    /// nodes stand for all pairs below; for a body by its distance the second is 0.
+    /// [`REST_ADJACENT`] marks other tests.
     stack: Vec<(u32, u32)>,
     /// The subtrees of each of two patches that tests look into, a bit for each.
     subtrees: [u64; 2],
@@ -275,10 +275,12 @@ impl TestRun {
                     let body = (&*solid.tree, snap.body_volumes(b));
                     advance::<Unlike, _>([(own, volumes.nodes()), body], stack, budget, leaf, EVERY)
                 }
-                Collider::Analytic(solid) => {
+                solid @ (Collider::Analytic(_) | Collider::Distance(_)) => {
                     let volumes = snap.whole_volumes(p);
                     let own = (tree(p), volumes.nodes());
-                    let made = advance_solid(snap, own, (b, solid), stack, budget, out);
+                    let made = solid.implicit().map_or_else(Made::default, |solid| {
+                        advance_solid(snap, own, (b, solid), stack, budget, out)
+                    });
                     leaves = made.leaves;
                     made.tests
                 }
@@ -352,7 +354,7 @@ impl TestRun {
                 is_leaf(tree(p), a)
                     && match snap.body(body) {
                         Collider::Triangles(surface) => is_leaf(&surface.tree, b),
-                        Collider::Analytic(_) => true,
+                        Collider::Analytic(_) | Collider::Distance(_) => true,
                     }
             }
         }
@@ -384,7 +386,7 @@ impl TestRun {
             Target::PatchBody(p, b) => {
                 let body = snap.bodies().nth(b as usize).map(|body| match body {
                     Collider::Triangles(surface) => surface.tree.len(),
-                    Collider::Analytic(_) => 1,
+                    Collider::Analytic(_) | Collider::Distance(_) => 1,
                 });
                 (nodes(p), body)
             }
@@ -534,7 +536,7 @@ impl<'a, S: Sink> LeafPairs<'a, S> {
 fn advance_solid(
     snap: &Snapshot<'_>,
     (tree, nodes): Tree<'_, Nodes<'_>>,
-    (body, solid): (u32, &AnalyticBody),
+    (body, solid): (u32, Implicit<'_>),
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
     out: &mut impl Sink,
@@ -546,7 +548,7 @@ fn advance_solid(
             Node::Inner(child) => {
                 for child in [child, child + 1] {
                     let ball = snap.grid().ball(&nodes.of(child));
-                    if near_solid(snap, (body, &solid.shape), ball) {
+                    if near_solid(snap, (body, solid), ball) {
                         stack.push((child, 0));
                     }
                 }

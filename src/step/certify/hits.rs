@@ -14,7 +14,7 @@ use crate::team::Team;
 #[repr(C)]
 struct Record {
     /// The kind: 0 for a vertex and a face, 1 for two edges, 2 for a face and a round body, 3 for a
-    /// vertex and a half space.
+    /// vertex and a half space or a body by its sampled distance.
     kind: u32,
     /// The vertices, followed by the body if there is one, then by zeros.
     numbers: [u32; 4],
@@ -28,7 +28,7 @@ impl Record {
                 face: [a, b, c],
                 body,
             } => (2, [a, b, c, body]),
-            Meeting::Plane { vertex, body } => (3, [vertex, body, 0, 0]),
+            Meeting::Vertex { vertex, body } => (3, [vertex, body, 0, 0]),
         };
         Self { kind, numbers }
     }
@@ -46,7 +46,7 @@ impl Record {
                 face: [a, b, c],
                 body: d,
             },
-            3 => Meeting::Plane { vertex: a, body: b },
+            3 => Meeting::Vertex { vertex: a, body: b },
             _ => return None,
         })
     }
@@ -111,7 +111,7 @@ fn read(bytes: &[u8], (vertices, bodies): (usize, usize)) -> Option<Vec<Meeting>
     let is_known = |meeting: &Meeting| match meeting {
         Meeting::Features(pair) => pair.vertices.iter().all(exists),
         Meeting::Round { face, body } => face.iter().all(exists) && (*body as usize) < bodies,
-        Meeting::Plane { vertex, body } => exists(vertex) && (*body as usize) < bodies,
+        Meeting::Vertex { vertex, body } => exists(vertex) && (*body as usize) < bodies,
     };
     let record = |bytes| bytemuck::try_pod_read_unaligned::<Record>(bytes).ok();
     let meetings = bytes.chunks(size_of::<Record>());

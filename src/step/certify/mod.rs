@@ -188,7 +188,7 @@ fn first_vertex(meeting: &Meeting) -> u32 {
         // Where one is of a body, it has a higher number.
         Meeting::Features(pair) => pair.vertices.into_iter().fold(u32::MAX, u32::min),
         Meeting::Round { face, .. } => face[0],
-        Meeting::Plane { vertex, .. } => vertex,
+        Meeting::Vertex { vertex, .. } => vertex,
     }
 }
 

@@ -82,7 +82,7 @@ fn least_gap(world: &World, x: &[DVec3]) -> f64 {
                 let gaps = cloth.iter().map(|&t| from_triangle(center, t) - radius);
                 least = gaps.fold(least, f64::min);
             }
-            (Surface::Analytic, _) => unreachable!("a ball"),
+            (Surface::Analytic | Surface::Distance { .. }, _) => unreachable!("a ball"),
             (Surface::Triangles { .. }, _) => {
                 for t in &mesh.triangles {
                     let t = corners(t, &mesh.positions);

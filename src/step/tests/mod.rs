@@ -5,6 +5,7 @@ mod compression;
 mod contact_forces;
 mod corrections;
 mod deforming;
+mod distance;
 mod faces;
 mod failures;
 mod in_time;

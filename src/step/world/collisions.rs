@@ -8,7 +8,7 @@ use super::margin;
 use super::start::passing_of;
 use crate::collide::bodies::{Analytic, AnalyticBody, BodySurface, Coarseness};
 use crate::collide::certify::Scenery;
-use crate::collide::{ClothSurface, Collider, Distances};
+use crate::collide::{ClothSurface, Collider, Distances, Solid};
 use crate::mesh::TriMesh;
 use crate::physics::ClothModel;
 use crate::scene::{Body, Culling, Scene, Surface};
@@ -27,6 +27,8 @@ pub(super) struct BodiesAtRest<'a> {
     pub(super) meshes: &'a [TriMesh],
     /// The number of the first triangle of each body that has two sides.
     pub(super) two_sided: &'a [u32],
+    /// The spaces that they enclose.
+    pub(super) solids: &'a [Solid],
 }
 
 impl Collisions {
@@ -60,8 +62,11 @@ impl Collisions {
             true => surface.with_culling(distances.cloth_reach()),
             false => surface,
         };
-        let collider = |((body, (mesh, &two_sided)), &thickness): (_, &f64)| {
-            let (body, mesh): (&Body, &TriMesh) = (body, mesh);
+        let collider = |(((body, solid), (mesh, &two_sided)), &thickness): (_, &f64)| {
+            let (body, solid, mesh): (&Body, &Solid, &TriMesh) = (body, solid, mesh);
+            if let Some(sampled) = solid.sampled() {
+                return Collider::Distance(Arc::clone(sampled));
+            }
             let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
                 .map(|(&span, cloth)| Coarseness {
                     span,
@@ -80,7 +85,9 @@ impl Collisions {
             }
         };
         let meshes = bodies.meshes.iter().zip(bodies.two_sided);
-        let meshes = scene.bodies.iter().zip(meshes).zip(&of_bodies);
+        let meshes = (scene.bodies.iter().zip(bodies.solids))
+            .zip(meshes)
+            .zip(&of_bodies);
         let bodies: Vec<Collider> = meshes.map(collider).collect();
         let scenery = || Arc::new(Scenery::new(surface.surface(), model.start(), &bodies));
         Self {

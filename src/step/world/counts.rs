@@ -1,6 +1,7 @@
 //! The vertices and triangles of a scene, which tell what memory it needs before it is set up.
 
 use super::World;
+use super::sampled::Cells;
 use crate::mesh::TriMesh;
 use crate::scene::{Body, ClothSource, Scene, Surface};
 
@@ -13,6 +14,10 @@ pub struct MeshCounts {
     pub triangles: u64,
     /// Triangles of bodies that cloth meets as triangles.
     pub body_triangles: u64,
+    /// Triangles of bodies that cloth meets by their sampled distance.
+    pub sampled_triangles: u64,
+    /// The bytes of the samples of these bodies.
+    pub sample_bytes: u64,
 }
 
 impl MeshCounts {
@@ -40,10 +45,10 @@ impl MeshCounts {
         let mut counts = Self {
             vertices: world.model().start().len() as u64,
             triangles: world.model().triangles().len() as u64,
-            body_triangles: 0,
+            ..Self::default()
         };
         for (body, mesh) in world.scene().bodies.iter().zip(world.body_meshes()) {
-            counts.add_body(body, mesh);
+            counts.add_body(world.scene(), body, mesh);
         }
         counts
     }
@@ -54,10 +59,19 @@ impl MeshCounts {
         self.triangles += mesh.triangles.len() as u64;
     }
 
-    /// Adds a body. The triangles of analytic ones are for pictures, and take next to nothing.
-    pub fn add_body(&mut self, body: &Body, mesh: &TriMesh) {
-        if body.surface != Surface::Analytic {
-            self.body_triangles += mesh.triangles.len() as u64;
+    /// Adds a body of a scene. The triangles of analytic ones are for pictures, and take next to
+    /// nothing.
+    pub fn add_body(&mut self, scene: &Scene, body: &Body, mesh: &TriMesh) {
+        let triangles = mesh.triangles.len() as u64;
+        match body.surface {
+            Surface::Triangles { .. } => self.body_triangles += triangles,
+            Surface::Analytic => {}
+            Surface::Distance { .. } => {
+                self.sampled_triangles += triangles;
+                let cells = Cells::new(scene, body, mesh);
+                let bytes = cells.map_or(0.0, |cells| cells.expected(mesh).bytes);
+                self.sample_bytes = self.sample_bytes.saturating_add(bytes as u64);
+            }
         }
     }
 
@@ -68,6 +82,8 @@ impl MeshCounts {
             vertices: self.vertices.max(other.vertices),
             triangles: self.triangles.max(other.triangles),
             body_triangles: self.body_triangles.max(other.body_triangles),
+            sampled_triangles: self.sampled_triangles.max(other.sampled_triangles),
+            sample_bytes: self.sample_bytes.max(other.sample_bytes),
         }
     }
 }

@@ -158,6 +158,47 @@ pub enum WorldError {
         /// How deep it is, in m.
         depth: f64,
     },
+    /// A body that is to be met by its distance is not closed.
+    #[error(
+        "body `{body}` has surface = \"distance\", for which its mesh must be closed, and it has {found}; close it, or take surface = \
+         \"triangles\""
+    )]
+    OpenDistance {
+        /// The body's name.
+        body: String,
+        /// The defects of its mesh.
+        found: String,
+    },
+    /// The cells of a body are too large for it.
+    #[error(
+        "the cells of body `{body}`, of {cell:.3e} m, are too large for it: its shortest side is {shortest:.3e} m; take a `cell` of {most:.3e} m \
+         or less, or surface = \"triangles\""
+    )]
+    CoarseCells {
+        /// The body's name.
+        body: String,
+        /// The side of a cell in m.
+        cell: f64,
+        /// The shortest side of the box around its mesh, in m.
+        shortest: f64,
+        /// The largest cell that is taken, in m.
+        most: f64,
+    },
+    /// The cells of a body are more than can be numbered.
+    #[error(
+        "the cells of body `{body}`, of {cell:.3e} m, are too small for it: its longest side is {longest:.3e} m; take a `cell` of {usual:.3e} m \
+         or so"
+    )]
+    FineCells {
+        /// The body's name.
+        body: String,
+        /// The side of a cell in m.
+        cell: f64,
+        /// The longest side of the box around its mesh, in m.
+        longest: f64,
+        /// A cell that would do, in m.
+        usual: f64,
+    },
     /// Cloth and a body start through each other's faces.
     #[error(
         "cloth `{cloth}` starts across the surface of body `{body}`: {pairs} pairs of an edge and a triangle cross; move one of them"

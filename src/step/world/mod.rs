@@ -11,6 +11,7 @@
 //! | `friction` | the friction of each pair |
 //! | `seams` | what seams sew to what |
 //! | `prepared` | a cut that was made before, in a file |
+//! | `sampled` | bodies that cloth meets by their sampled distance |
 //! | `sizes`, `warnings` | how large things are, and what is likely a mistake |
 //! | `error` | why a scene cannot be simulated |
 
@@ -22,11 +23,13 @@ mod friction;
 mod patch_triangles;
 mod prepared;
 pub(super) mod prescribed_motion;
+mod sampled;
 mod seams;
 mod sizes;
 mod start;
 mod warnings;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use glam::DVec3;
@@ -104,7 +107,7 @@ pub struct World {
     body_meshes: Vec<TriMesh>,
     /// The sizes of bodies some of whose triangles are there once for each side, without that.
     sizes_of_mended: Vec<Option<Sizes>>,
-    solids: Vec<Solid>,
+    pub(super) solids: Vec<Solid>,
     body_motions: Vec<BodyMotion>,
     /// The checksums of what bodies deform by, and of the rest shapes of cloths that have their
     /// own.
@@ -197,6 +200,7 @@ impl World {
             let deformed = deforming::make(body, &built)?;
             let BodyMesh { file, mended } = built;
             let mended = mended.as_ref();
+            sampled::check(scene, body, mended.map_or(&file.mesh, |m| &m.mesh), mended)?;
             defects.extend(
                 mended.map(|m| format!("the mesh of body `{}` has {}", body.name, m.found)),
             );
@@ -213,20 +217,33 @@ impl World {
                     (mesh, BodyMotion::new(body))
                 }
             };
-            counts.add_body(body, &mesh);
+            counts.add_body(scene, body, &mesh);
             body_meshes.push(mesh);
             body_motions.push(motion);
+        }
+        if counts.sampled_triangles > 0 {
+            fits(&counts).map_err(WorldError::Memory)?;
         }
         let solids: Vec<Solid> = scene
             .bodies
             .iter()
             .zip(&body_meshes)
-            .map(|(body, mesh)| Solid::new(body, mesh))
+            .map(|(body, mesh)| sampled::solid(scene, body, mesh))
             .collect();
         let at_start: Vec<TriMesh> = (body_motions.iter().zip(&body_meshes))
             .map(|(motion, mesh)| moved(motion, mesh, 0.0))
             .collect();
-        let skins: Vec<Skin<'_>> = at_start.iter().map(skin).collect();
+        let none = TriMesh::default();
+        let skins: Vec<Skin<'_>> = (solids.iter().zip(&at_start))
+            // Nobody asks for the triangles of a body that cloth meets by samples.
+            .map(|(solid, mesh)| {
+                skin(if solid.sampled().is_some() {
+                    &none
+                } else {
+                    mesh
+                })
+            })
+            .collect();
         for (body, mesh) in scene.bodies.iter().zip(&at_start) {
             check_thickness(
                 mesh,
@@ -347,6 +364,7 @@ impl World {
                     let bodies = BodiesAtRest {
                         meshes: &body_meshes,
                         two_sided: &two_sided,
+                        solids: &solids,
                     };
                     Collisions::new(scene, &model, &tree, &bodies, &spans)
                 };
@@ -684,6 +702,11 @@ impl World {
                     None => Skin::of_body(surface, &motion.at(time)),
                 }),
                 Collider::Analytic(body) => Audited::Formula(body.shape, motion.at(time)),
+                Collider::Distance(body) => Audited::Sampled {
+                    enclosed: Cow::Borrowed(&body.mesh),
+                    pose: motion.at(time),
+                    bound: body.field.bound(),
+                },
             });
         let names = self.scene.bodies.iter().map(|body| body.name.as_str());
         names.zip(audited).collect()

@@ -6,6 +6,7 @@ use std::path::Path;
 use glam::DVec3;
 
 use super::World;
+use crate::collide::bodies::Sampling;
 use crate::mesh::{Sizes, TriMesh, is_usd, is_y_up_format, mass};
 use crate::scene::{ClothSource, Held, Placement, Shape, Surface};
 
@@ -47,6 +48,8 @@ pub enum ObjectKind {
     Body {
         /// Whether it is analytic.
         analytic: bool,
+        /// How its distance is sampled, if cloth meets it by samples.
+        distance: Option<Sampling>,
         /// The samples that it deforms by, and the time of the last one in s, if it deforms.
         deforms: Option<(usize, f64)>,
     },
@@ -85,12 +88,29 @@ impl fmt::Display for ObjectSizes {
                 }
                 write!(f, ", {}", mass(kg))
             }
-            ObjectKind::Body { analytic, deforms } => {
+            ObjectKind::Body {
+                analytic,
+                distance,
+                deforms,
+            } => {
                 let formula = match analytic {
                     true => "; cloth meets its formula, triangles are for pictures",
                     false => "",
                 };
                 write!(f, "body `{name}`: {sizes}, without mass{formula}")?;
+                if let Some(sampling) = distance {
+                    write!(
+                        f,
+                        "; cloth meets its distance, sampled in cells of {:.3} mm ({} of {} blocks, {:.1} MB), off by up to {:.4} mm in cells \
+                         at the surface and by less than {:.3} mm anywhere",
+                        1e3 * sampling.cell_m,
+                        sampling.sampled_blocks,
+                        sampling.blocks,
+                        1e-6 * sampling.bytes as f64,
+                        1e3 * sampling.error_m,
+                        1e3 * sampling.bound_m
+                    )?;
+                }
                 if let Some((samples, last)) = deforms {
                     write!(f, "; deforms by {samples} samples, the last at {last} s")?;
                 }
@@ -117,12 +137,13 @@ impl World {
             },
         });
         let bodies = (scene.bodies.iter().zip(self.body_meshes())).zip(&self.body_motions);
-        let bodies = bodies.zip(&self.sizes_of_mended);
-        let bodies = bodies.map(|(((body, mesh), motion), mended)| ObjectSizes {
+        let bodies = bodies.zip(self.sizes_of_mended.iter().zip(self.samplings()));
+        let bodies = bodies.map(|(((body, mesh), motion), (mended, distance))| ObjectSizes {
             name: body.name.clone(),
             sizes: mended.unwrap_or_else(|| Sizes::of(mesh)),
             kind: ObjectKind::Body {
                 analytic: matches!(body.surface, Surface::Analytic),
+                distance,
                 deforms: motion.deforming().and_then(|deforming| {
                     let times = deforming.times();
                     Some((times.len(), *times.last()?))

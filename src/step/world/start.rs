@@ -187,7 +187,7 @@ pub(super) fn check_start(
     for (body, other) in scene.bodies.iter().zip(bodies.skins) {
         let pairs = match body.surface {
             Surface::Triangles { .. } => own.crossings_with(other).pairs(),
-            Surface::Analytic => 0,
+            Surface::Analytic | Surface::Distance { .. } => 0,
         };
         if pairs > 0 {
             return Err(WorldError::StartsAcross {

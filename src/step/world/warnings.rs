@@ -13,6 +13,7 @@ impl World {
         let mut warnings = self.unstable_cloths();
         warnings.extend(self.odd_sizes());
         warnings.extend(self.odd_bodies());
+        warnings.extend(self.coarsely_sampled());
         warnings.extend(self.lying());
         warnings.extend(self.disagreements.iter().cloned());
         warnings.extend(self.defects.iter().cloned());

@@ -1,0 +1,282 @@
+//! Bodies that cloth meets by the sampled distance from their mesh.
+
+use std::path::Path;
+
+use glam::DVec3;
+
+use super::moving::{ends_the_same, turned};
+use super::{Simulation, run};
+use crate::collide::audit::{Inside, Met, Skin};
+use crate::mesh::{TriMesh, cuboid, grid, icosphere, write_obj};
+use crate::scene::Scene;
+use crate::step::{World, WorldError};
+
+const RADIUS: f64 = 0.06;
+const KEPT: f64 = 0.004;
+
+/// Writes a mesh into a folder.
+fn write(folder: &Path, mesh: &TriMesh) {
+    let mut text = Vec::new();
+    write_obj(mesh, &mut text).unwrap();
+    std::fs::write(folder.join("figure.obj"), text).unwrap();
+}
+
+fn ball(edge: f64) -> TriMesh {
+    icosphere(DVec3::ZERO, RADIUS, edge).unwrap()
+}
+
+/// A cloth of 0.2 m by 0.2 m in steps of 4 ms, with extra lines in its table and at the end.
+fn built(folder: &Path, cloth: &str, rest: &str) -> Result<World, WorldError> {
+    let text = format!(
+        "time = {{ step = \"4 ms\", end = \"2 s\" }}\ncontact.thickness = \"4 mm\"\npartition.patches = 4\n[[cloth]]\n\
+         grid = {{ size = 0.2, vertices = 13 }}\n{cloth}\n\
+         material = {{ density = 0.15, stretch = 300, bending = 1e-5, damping_stiffness = \"4 ms\" }}\n{rest}\n"
+    );
+    let scene = Scene::parse(&text, Some(&folder.join("x.toml")), &[]);
+    World::build(&scene.unwrap_or_else(|error| panic!("{error}")))
+}
+
+const FIGURE: &str = "[[body]]\nname = \"figure\"\nshape = \"mesh\"\nmesh = \"figure.obj\"\nsurface = \"distance\"\n";
+
+/// A cloth over a body of samples, with extra lines for that.
+fn world(mesh: &TriMesh, cloth: &str, body: &str) -> World {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), mesh);
+    built(folder.path(), cloth, &format!("{FIGURE}{body}")).unwrap()
+}
+
+/// The sampled distance of the vertex that is deepest.
+fn least(world: &World, s: &Simulation<'_>) -> f64 {
+    let depths = s.positions().iter().map(|&x| -world.depth(x, s.time()));
+    depths.fold(f64::INFINITY, f64::min)
+}
+
+/// Cloth rests on samples where it rests on the formula of the same ball, but for their error and
+/// for what the mesh has less than the ball.
+#[test]
+fn cloth_rests_on_samples_as_on_a_formula() {
+    let folder = tempfile::tempdir().unwrap();
+    let of_formula = format!(
+        "[[body]]\nshape = \"sphere\"\ncenter = [0, 0, 0]\nradius = {RADIUS}\nfriction = 0.5\nsurface = \"analytic\""
+    );
+    let center = "center = [0.003, 0.002, 0.068]";
+    let formula = built(folder.path(), center, &of_formula).unwrap();
+    let samples = world(&ball(0.006), center, "cell = \"4 mm\"\nfriction = 0.5");
+    let error = samples.samplings().flatten().next().unwrap().error_m;
+    let facets = 0.006 * 0.006 / (6.0 * RADIUS);
+    assert!(error < 2e-4, "{error}");
+    let nearest = [formula, samples].map(|world| {
+        let s = run(&world, 200, |s| {
+            assert!(least(&world, s) > 0.9 * KEPT, "{}", s.step());
+        });
+        let mut radii: Vec<f64> = s.positions().iter().map(|x| x.length()).collect();
+        radii.sort_unstable_by(f64::total_cmp);
+        radii.truncate(30);
+        let [first, last] = [radii[0], radii[29]];
+        assert!(last - first < 2e-3, "{first} to {last}");
+        radii.iter().sum::<f64>() / 30.0
+    });
+    let apart = (nearest[0] - nearest[1]).abs();
+    assert!(
+        apart < error + facets + 2e-5,
+        "{nearest:?} {error} {facets}"
+    );
+    assert!((nearest[1] - RADIUS - KEPT).abs() < 5e-4, "{nearest:?}");
+}
+
+fn table() -> TriMesh {
+    let center = DVec3::new(0.0, 0.0, -0.05);
+    cuboid(center, DVec3::new(0.6, 0.6, 0.1), 0.1).unwrap()
+}
+
+/// Friction takes the cloth along at 60° a second.
+#[test]
+fn a_turntable_of_samples_takes_cloth_along() {
+    let round = "friction = 0.8\ncell = \"1 cm\"\nmotion = { repeat = true, keyframes = [{ time = 0 }, { time = \"6 s\", turn = [0, 0, \
+                 \"360 deg\"] }] }";
+    let world = world(&table(), "center = [0, 0, 0.005]", round);
+    let mut before = Vec::new();
+    let s = run(&world, 225, |s| {
+        if s.step() == 100 {
+            before = s.positions().to_vec();
+        }
+        assert!(least(&world, s) > 0.0, "{}", s.step());
+    });
+    let (angle, uneven) = turned(&before, s.positions());
+    assert!(
+        (angle - 30.0).abs() < 0.1 && uneven < 0.2,
+        "{angle} {uneven}"
+    );
+}
+
+#[test]
+fn a_body_of_samples_carries_cloth_at_its_velocity() {
+    let body = "friction = 0.8\ncell = \"1 cm\"\nvelocity = [0.1, 0.05, 0.2]";
+    let world = world(&table(), "center = [0, 0, 0.005]", body);
+    let mut before = Vec::new();
+    let s = run(&world, 200, |s| {
+        if s.step() == 100 {
+            before = s.positions().to_vec();
+        }
+    });
+    for (from, to) in before.iter().zip(s.positions()) {
+        let went = *to - *from;
+        assert!(
+            (went - DVec3::new(0.04, 0.02, 0.08)).length() < 1e-3,
+            "{went}"
+        );
+    }
+}
+
+/// Ranks, and ranks that go on from a checkpoint, have the bits of one.
+#[test]
+fn ranks_and_restarts_meet_samples_alike() {
+    let body = "cell = \"5 mm\"\nfriction = 0.6\nmotion = { keyframes = [{ time = 0 }, { time = 1, translation = [0, 0, 0.3], turn = [2, 1, \
+                3] }] }";
+    let world = world(&ball(0.012), "center = [0.003, 0.002, 0.07]", body);
+    assert!(ends_the_same(&world, 24, 12) > 100);
+}
+
+#[test]
+fn worlds_with_samples_are_the_same_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &ball(0.012));
+    let text = format!(
+        "[[cloth]]\ngrid = {{ size = 0.2, vertices = 13 }}\ncenter = [0, 0, 0.07]\n\
+         material = {{ density = 0.15, stretch = 300, bending = 1e-5 }}\n{FIGURE}"
+    );
+    let scene = Scene::parse(&text, Some(&folder.path().join("x.toml")), &[]).unwrap();
+    let fields = [1, 2].map(|threads| {
+        let world = World::build_on(&scene, threads).unwrap();
+        let sampled = world.solids[0].sampled().unwrap().field.clone();
+        (sampled, world.digest())
+    });
+    assert!(fields[0] == fields[1]);
+}
+
+/// A fast cloth and a plate thinner than its way in a step: no vertex passes.
+#[test]
+fn fast_cloth_does_not_pass_a_thin_plate() {
+    let plate = cuboid(DVec3::ZERO, DVec3::new(0.3, 0.3, 0.004), 0.1).unwrap();
+    let cloth = "center = [0, 0, 0.05]\nvelocity = [0, 0, -40]";
+    let world = world(&plate, cloth, "cell = \"2 mm\"\nvelocity = [0, 0, 5]");
+    let mut hits = 0;
+    run(&world, 40, |s| {
+        let top = 0.002 + 5.0 * s.time();
+        for x in s.positions() {
+            let beside = x.x.abs().max(x.y.abs()) > 0.149;
+            assert!(x.z > top || beside, "step {}: {x}", s.step());
+        }
+        assert!(least(&world, s) > 0.0);
+        hits += usize::from(s.squeezed().is_empty());
+    });
+    assert_eq!(hits, 40);
+}
+
+#[test]
+fn meshes_without_a_distance_and_cells_that_do_not_fit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = |mesh: &TriMesh, cloth: &str, body: &str| {
+        write(folder.path(), mesh);
+        let error = built(folder.path(), cloth, &format!("{FIGURE}{body}")).unwrap_err();
+        error.to_string()
+    };
+    let above = "center = [0, 0, 0.07]";
+    let open = grid([0.4; 2], [6; 2], DVec3::ZERO, DVec3::ZERO).unwrap();
+    let found = told(&open, above, "");
+    assert!(
+        found.starts_with("body `figure` has surface = \"distance\", for which its mesh must be closed, and it has 20 open edges"),
+        "{found}"
+    );
+    assert!(found.contains("surface = \"triangles\""), "{found}");
+    let found = told(&ball(0.02), above, "cell = 0.1");
+    assert!(
+        found.contains("too large for it") && found.contains("`cell` of 6.0"),
+        "{found}"
+    );
+    let found = told(&ball(0.02), above, "cell = 1e-7");
+    assert!(found.contains("too small for it"), "{found}");
+    let found = told(&ball(0.02), "center = [0, 0, 0.03]", "");
+    assert!(
+        found.contains("inside body `figure`") || found.contains("starts"),
+        "{found}"
+    );
+    let parse = |body: &str| {
+        let text = format!(
+            "[[cloth]]\ngrid = {{ size = 0.2, vertices = 13 }}\nmaterial = {{ density = 0.15, stretch = 300, bending = 1e-5 }}\n[[body]]\n{body}"
+        );
+        let scene = Scene::parse(&text, Some(&folder.path().join("x.toml")), &[]);
+        scene.unwrap_err().to_string()
+    };
+    for (body, remedy) in [
+        (
+            "shape = \"sphere\"\ncenter = [0, 0, 0]\nradius = 1\nsurface = \"distance\"",
+            "\"analytic\"",
+        ),
+        (
+            "shape = \"mesh\"\nmesh = \"figure.obj\"\ncell = 0.01",
+            "surface = \"distance\"",
+        ),
+        (
+            "shape = \"mesh\"\nmesh = \"figure.obj\"\nsurface = \"distance\"\ncell = 0",
+            "greater than 0",
+        ),
+        (
+            "shape = \"mesh\"\nmesh = \"figure.obj\"\nsurface = \"distance\"\ncell = nan",
+            "cell",
+        ),
+        (
+            "shape = \"mesh\"\nsequence = \"figure.*.obj\"\nrate = 25\nsurface = \"distance\"",
+            "\"triangles\"",
+        ),
+    ] {
+        let found = parse(body);
+        assert!(found.contains(remedy), "{found}");
+    }
+}
+
+/// Samples that need more memory than there is are refused with cells that would fit.
+#[test]
+fn too_many_samples_are_refused_with_what_would_fit() {
+    use crate::memory::{Limit, Ranks, build};
+
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &ball(0.012));
+    let with = |cell: f64| {
+        let text = format!(
+            "[[cloth]]\ngrid = {{ size = 0.2, vertices = 13 }}\ncenter = [0, 0, 0.07]\n\
+             material = {{ density = 0.15, stretch = 300, bending = 1e-5 }}\n{FIGURE}cell = {cell}"
+        );
+        let scene = Scene::parse(&text, Some(&folder.path().join("x.toml")), &[]).unwrap();
+        build(&scene, 1, Ranks::threads(1), Limit::Bytes(60_000_000))
+    };
+    let told = with(1e-4).unwrap_err().to_string();
+    let wider = told
+        .split("a `cell` ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
+    let wider: f64 = wider.parse().unwrap();
+    assert!(with(1e-4 * wider).is_ok(), "{told}");
+}
+
+/// Audits look at the mesh: what is deeper in it than samples may err is inside.
+#[test]
+fn audits_count_vertices_deeper_than_the_error() {
+    let world = world(&ball(0.012), "center = [0, 0, 0.07]", "cell = \"4 mm\"");
+    let bound = world.samplings().flatten().next().unwrap().bound_m;
+    let x = [
+        DVec3::Z * (RADIUS - 0.9 * bound),
+        DVec3::Z * (RADIUS - 1.5 * bound),
+        DVec3::X * 2.0 * RADIUS,
+    ];
+    let audited = world.audited_bodies(0.0);
+    let met = audited[0].1.meet(&Skin::new(&x, &[[0, 1, 2]]));
+    let inside = Inside {
+        vertices: vec![1],
+        faces: Vec::new(),
+    };
+    assert_eq!(met, Met::Inside(inside));
+}
