@@ -79,7 +79,8 @@ impl Passing {
         if self.is_none() {
             return false;
         }
-        let cloths = [one, other].map(|of| of.first().and_then(|&v| self.cloth(v)));
+        // All vertices of a feature are of one cloth.
+        let cloths = [one.first(), other.last()].map(|v| v.and_then(|&v| self.cloth(v)));
         if cloths[0].is_some() && cloths[0] == cloths[1] {
             return true;
         }
