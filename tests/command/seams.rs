@@ -30,6 +30,7 @@ const SCENE: &str = r#"
 time = { step = "2 ms", end = "0.2 s" }
 gravity = [0, 0, 0]
 contact = { thickness = "1 mm", certify = true }
+partition = { patches = 2 }
 [[cloth]]
 name = "strip"
 mesh = "strip.obj"
