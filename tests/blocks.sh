@@ -142,6 +142,7 @@ square 0.6 0 | awk '$1 == "v" { print "v", $2, $4, -$3; next } { print }' >sheet
 square 0.6 1.5 | awk '/^f/ { if (++faces == 1) print "g collar"; if (faces == 11) print "g body" } { print }' >dress.obj
 printf '%s\n' 'v 0 0 0' 'v 0.5 0 0' 'v 0 0.5 0' 'v 0 0 0.5' 'f 1 3 2' 'f 1 2 4' 'f 2 3 4' 'f 1 4 3' |
     tee mannequin.obj figure.obj figure.0001.obj figure.0002.obj >paddle.obj
+cp "$root/scenes/gallery/figure.glb" figure.glb
 PATH=$work/bin:$PATH weft run quick >/dev/null 2>&1
 
 # --- blocks ---
