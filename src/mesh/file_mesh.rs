@@ -152,6 +152,17 @@ impl FileMesh {
         }
     }
 
+    /// The vertex of the mesh that a vertex of the file became, by its number there; `None` if the
+    /// file has none of that number.
+    #[must_use]
+    pub fn vertex(&self, number: u64) -> Option<u32> {
+        let number = usize::try_from(number).ok()?;
+        match &self.joined {
+            Some(joined) => joined.get(number).copied(),
+            None => (number < self.vertices()).then_some(number as u32),
+        }
+    }
+
     /// The number of vertices that the file has.
     #[must_use]
     pub fn vertices(&self) -> usize {

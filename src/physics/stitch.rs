@@ -1,10 +1,10 @@
 //! Stitches: springs by which seams pull two borders of cloth together, and hold them.
 //!
-//! A stitch is between a vertex and a point on an edge, and its energy is `k (|d| − L)²/2` of the
+//! A stitch is between a vertex and a point on an edge. Its energy is `k (|d| − L)²/2` of the
 //! vector `d` between them. Its length at rest `L` falls from the distance at the start to nothing,
-//! as `1 − 3 s² + 2 s³` of the share `s` of the time that has passed, so that it neither begins nor
-//! ends with a jerk. From then on it is the spring `k d` in all directions alike, which is linear
-//! and has no direction to lose where the ends meet.
+//! as `1 − 3 s² + 2 s³` of the share `s` of the time that has passed: it begins and ends without
+//! a jerk. From then on it is the spring `k d` in all directions alike, which is linear and has no
+//! direction to lose where the ends meet.
 //!
 //! Forces are implicit as those of other springs are ([`super::spring`]): along `d` by `k`, and
 //! sideways by the part of `k (1 − L/|d|)` that is not negative.

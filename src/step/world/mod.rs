@@ -49,7 +49,7 @@ pub use self::prepared::PREPARED_CUT;
 use self::prepared::{Prepared, Wanted};
 use self::prescribed_motion::{Pinned, Pins};
 pub use self::seams::SeamError;
-use self::seams::{Line, Pieces};
+use self::seams::{Line, checksum_of_stitches, in_seam, sew};
 pub use self::sizes::{ObjectKind, ObjectSizes};
 use self::start::{
     BodiesAtStart, check_crossings, check_start, check_thickness, passing, pins_of_vertices,
@@ -68,9 +68,7 @@ use crate::mesh::{
 use crate::parallel;
 use crate::physics::{AtRest, ClothModel, Stitch};
 use crate::scene::defaults::GRAVITY;
-use crate::scene::{
-    ClothSource, Pin, Pipeline, Placement, Preconditioner, Scene, Seam, Shape, Slide,
-};
+use crate::scene::{ClothSource, Pin, Pipeline, Placement, Preconditioner, Scene, Shape};
 use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
@@ -878,58 +876,6 @@ fn checksum_of_rest(rest: &RestShape) -> [u8; 32] {
         }
     }
     hasher.finalize().into()
-}
-
-/// Adds the stitches of all seams to a model, whose vertices follow each other as in the scene.
-fn sew(
-    scene: &Scene,
-    model: &mut ClothModel,
-    pinned: &[Pinned],
-    lines: Vec<[Option<Line>; 2]>,
-) -> Result<(), WorldError> {
-    if lines.is_empty() {
-        return Ok(());
-    }
-    let pins: Vec<&Pin> = scene.cloths.iter().flat_map(|cloth| &cloth.pins).collect();
-    let mut still = vec![false; model.start().len()];
-    for pinned in pinned {
-        let pin = pins[pinned.pin as usize];
-        let always = pin.from.is_none() && pin.until.is_none() && pin.follow.is_none();
-        still[pinned.vertex as usize] = always && pin.is_still() && pin.slide == Slide::Nowhere;
-    }
-    let mut all = Vec::new();
-    let pieces = Pieces {
-        scene,
-        start: model.start(),
-        cloth_of_vertex: model.cloth_of_vertex(),
-        still: &still,
-    };
-    for (number, (seam, lines)) in scene.seams.iter().zip(lines).enumerate() {
-        // Both sides name cloths of the scene.
-        if let [Some(one), Some(other)] = lines {
-            let stitches = pieces.stitches(number, seam, &[one, other]);
-            all.extend(stitches.map_err(|source| in_seam(seam, source))?);
-        }
-    }
-    model.sew(all);
-    Ok(())
-}
-
-fn in_seam(seam: &Seam, source: SeamError) -> WorldError {
-    let seam = seam.name.clone();
-    WorldError::Seam { seam, source }
-}
-
-/// The SHA-256 of what seams sew together, if there are any.
-fn checksum_of_stitches(model: &ClothModel) -> Option<[u8; 32]> {
-    let stitches = model.stitches();
-    let mut hasher = Sha256::new();
-    hasher.update(b"stitches");
-    for stitch in stitches {
-        hasher.update(bytemuck::cast_slice(&stitch.vertices));
-        hasher.update(stitch.share.to_le_bytes());
-    }
-    (!stitches.is_empty()).then(|| hasher.finalize().into())
 }
 
 /// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors,

@@ -9,13 +9,15 @@
 use std::collections::BTreeMap;
 
 use glam::DVec3;
+use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use weft_io::Show as _;
 
-use super::error::Names;
+use super::error::{Names, WorldError};
+use super::prescribed_motion::Pinned;
 use crate::mesh::FileMesh;
-use crate::physics::Stitch;
-use crate::scene::{Border, Cloth, ClothSource, GridEdge, Material, Scene, Seam};
+use crate::physics::{ClothModel, Stitch};
+use crate::scene::{Border, Cloth, ClothSource, GridEdge, Material, Pin, Scene, Seam, Slide};
 
 /// How many times as stiff a stitch is as the stiffest of both cloths resists stretching, per
 /// width: under a load that stretches cloth by 1 %, a seam opens by a thousandth of an edge.
@@ -246,7 +248,7 @@ impl Sewn {
 }
 
 /// Finds the point that each vertex is sewn to, for two lines of vertices at `x` (m).
-fn sew(one: &Line, other: &Line, x: &[DVec3]) -> Result<Vec<Sewn>, SeamError> {
+fn matched(one: &Line, other: &Line, x: &[DVec3]) -> Result<Vec<Sewn>, SeamError> {
     if one.is_round != other.is_round {
         return Err(SeamError::RoundAndNot);
     }
@@ -380,16 +382,10 @@ fn vertices_of(border: &Border, cloth: &Cloth, file: &FileMesh) -> Result<Vec<u3
         Border::Vertices(numbers) => {
             let there = file.vertices();
             let one = |&number: &u64| {
-                let vertex = usize::try_from(number).ok().filter(|&v| v < there);
-                let vertex = vertex.ok_or_else(|| SeamError::NoVertex {
+                file.vertex(number).ok_or_else(|| SeamError::NoVertex {
                     cloth: cloth.name.clone(),
                     vertex: number,
                     there,
-                })?;
-                // The one that it became, where coincident ones were joined.
-                Ok(match &file.joined {
-                    Some(joined) => joined[vertex],
-                    None => vertex as u32,
                 })
             };
             numbers.iter().map(one).collect()
@@ -397,26 +393,79 @@ fn vertices_of(border: &Border, cloth: &Cloth, file: &FileMesh) -> Result<Vec<u3
     }
 }
 
+/// Adds the stitches of all seams to a model, whose vertices follow each other as in the scene.
+pub(super) fn sew(
+    scene: &Scene,
+    model: &mut ClothModel,
+    pinned: &[Pinned],
+    lines: Vec<[Option<Line>; 2]>,
+) -> Result<(), WorldError> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let pins: Vec<&Pin> = scene.cloths.iter().flat_map(|cloth| &cloth.pins).collect();
+    let mut still = vec![false; model.start().len()];
+    for pinned in pinned {
+        let pin = pins[pinned.pin as usize];
+        let always = pin.from.is_none() && pin.until.is_none() && pin.follow.is_none();
+        still[pinned.vertex as usize] = always && pin.is_still() && pin.slide == Slide::Nowhere;
+    }
+    let mut all = Vec::new();
+    let pieces = Pieces {
+        scene,
+        start: model.start(),
+        cloth_of_vertex: model.cloth_of_vertex(),
+        still: &still,
+    };
+    for (number, (seam, lines)) in scene.seams.iter().zip(lines).enumerate() {
+        // Both sides name cloths of the scene.
+        if let [Some(one), Some(other)] = lines {
+            let stitches = pieces.stitches(number, seam, &[one, other]);
+            all.extend(stitches.map_err(|source| in_seam(seam, source))?);
+        }
+    }
+    model.sew(all);
+    Ok(())
+}
+
+/// The error of a seam.
+pub(super) fn in_seam(seam: &Seam, source: SeamError) -> WorldError {
+    let seam = seam.name.clone();
+    WorldError::Seam { seam, source }
+}
+
+/// The SHA-256 of what seams sew together, if there are any.
+pub(super) fn checksum_of_stitches(model: &ClothModel) -> Option<[u8; 32]> {
+    let stitches = model.stitches();
+    let mut hasher = Sha256::new();
+    hasher.update(b"stitches");
+    for stitch in stitches {
+        hasher.update(bytemuck::cast_slice(&stitch.vertices));
+        hasher.update(stitch.share.to_le_bytes());
+    }
+    (!stitches.is_empty()).then(|| hasher.finalize().into())
+}
+
 /// The cloth that seams are made of: vertices of all cloths, one cloth after the other.
-pub(super) struct Pieces<'a> {
-    pub(super) scene: &'a Scene,
+struct Pieces<'a> {
+    scene: &'a Scene,
     /// Positions at the start in m.
-    pub(super) start: &'a [DVec3],
+    start: &'a [DVec3],
     /// The cloth of each vertex.
-    pub(super) cloth_of_vertex: &'a [u32],
+    cloth_of_vertex: &'a [u32],
     /// Whether a pin holds each vertex where it starts, always.
-    pub(super) still: &'a [bool],
+    still: &'a [bool],
 }
 
 impl Pieces<'_> {
     /// The stitches of a seam with this number.
-    pub(super) fn stitches(
+    fn stitches(
         &self,
         number: usize,
         seam: &Seam,
         [one, other]: &[Line; 2],
     ) -> Result<Vec<Stitch>, SeamError> {
-        let sewn = sew(one, other, self.start)?;
+        let sewn = matched(one, other, self.start)?;
         let gap = self.scene.gap_of(seam);
         let materials = seam.sides.each_ref().map(|side| self.material(&side.cloth));
         let materials = || materials.iter().flatten();
@@ -553,7 +602,7 @@ mod tests {
         let x: Vec<DVec3> = [0.0, 1.0, 2.0, 0.1, 1.1, 2.3]
             .map(|at| DVec3::new(at, 0.0, 0.0))
             .into();
-        let sewn = sew(&line(&[0, 1, 2], false), &line(&[5, 4, 3], false), &x).unwrap();
+        let sewn = matched(&line(&[0, 1, 2], false), &line(&[5, 4, 3], false), &x).unwrap();
         let pairs: Vec<[u32; 2]> = sewn
             .iter()
             .map(|s| [s.vertices[0], s.vertices[1]])
@@ -564,13 +613,13 @@ mod tests {
         let corners = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]];
         let at = |z: f64| corners.map(|[x, y]| DVec3::new(x, y, z));
         let x = [at(0.0), at(1.0)].concat();
-        let sewn = sew(&line(&[0, 1, 2, 3], true), &line(&[6, 5, 4, 7], true), &x).unwrap();
+        let sewn = matched(&line(&[0, 1, 2, 3], true), &line(&[6, 5, 4, 7], true), &x).unwrap();
         let pairs: Vec<[u32; 2]> = sewn
             .iter()
             .map(|s| [s.vertices[0], s.vertices[1]])
             .collect();
         assert_eq!(pairs, [[0, 4], [1, 5], [2, 6], [3, 7]]);
-        let error = sew(&line(&[0, 1], false), &line(&[4, 5, 6, 7], true), &x).unwrap_err();
+        let error = matched(&line(&[0, 1], false), &line(&[4, 5, 6, 7], true), &x).unwrap_err();
         assert_eq!(error, SeamError::RoundAndNot);
     }
 
@@ -580,7 +629,7 @@ mod tests {
         let x: Vec<DVec3> = [0.0, 0.2, 1.0, 2.0, 0.0, 1.5, 3.0]
             .map(|at| DVec3::new(at, 0.0, 0.0))
             .into();
-        let sewn = sew(&line(&[4, 5, 6], false), &line(&[0, 1, 2, 3], false), &x).unwrap();
+        let sewn = matched(&line(&[4, 5, 6], false), &line(&[0, 1, 2, 3], false), &x).unwrap();
         let expected = [
             ([0, 4, 5], 0.0),
             ([1, 4, 5], 0.2),
@@ -599,13 +648,13 @@ mod tests {
         let x: Vec<DVec3> = [[0.0, 0.0], [1.0, 0.1], [2.0, 0.2], [1.0, -0.1], [2.0, -0.2]]
             .map(|[x, y]| DVec3::new(x, y, 0.0))
             .into();
-        let sewn = sew(&line(&[0, 1, 2], false), &line(&[0, 3, 4], false), &x).unwrap();
+        let sewn = matched(&line(&[0, 1, 2], false), &line(&[0, 3, 4], false), &x).unwrap();
         let pairs: Vec<[u32; 2]> = sewn
             .iter()
             .map(|s| [s.vertices[0], s.vertices[1]])
             .collect();
         assert_eq!(pairs, [[1, 3], [2, 4]]);
         let same = line(&[0, 1, 2], false);
-        assert_eq!(sew(&same, &same, &x).unwrap_err(), SeamError::Nothing);
+        assert_eq!(matched(&same, &same, &x).unwrap_err(), SeamError::Nothing);
     }
 }

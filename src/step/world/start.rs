@@ -63,18 +63,13 @@ pub(super) fn pins_of_vertices(
                 let there = file.vertices();
                 let mut held = Vec::new();
                 for &number in numbers {
-                    let vertex = usize::try_from(number).ok().filter(|&v| v < there);
-                    let vertex = vertex.ok_or_else(|| WorldError::NoVertex {
+                    let vertex = file.vertex(number).ok_or_else(|| WorldError::NoVertex {
                         cloth: cloth.name.clone(),
                         pin: index,
                         vertex: number,
                         there,
                     })?;
-                    // The one that it became, where coincident ones were joined.
-                    held.push(match &file.joined {
-                        Some(joined) => joined[vertex] as usize,
-                        None => vertex,
-                    });
+                    held.push(vertex as usize);
                 }
                 held
             }
