@@ -94,10 +94,10 @@ impl Surface {
             cloth += u32::from(!piece.is_body);
         }
         let sewn = pieces.iter().flat_map(|piece| &piece.sewn);
-        let sewn: HashSet<[u32; 2]> = sewn.flat_map(|&[v, w]| [[v, w], [w, v]]).collect();
-        if let Some(&pair) = sewn.iter().find(|[v, _]| *v >= end) {
-            return Err(SurfaceError::Sewn(pair[0]));
+        if let Some(&vertex) = sewn.clone().flatten().find(|v| **v >= end) {
+            return Err(SurfaceError::Sewn(vertex));
         }
+        let sewn: HashSet<[u32; 2]> = sewn.flat_map(|&[v, w]| [[v, w], [w, v]]).collect();
         let features = share_out(&triangles, end as usize);
         Ok(Self {
             sewn,
