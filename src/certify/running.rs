@@ -116,13 +116,20 @@ fn take_steps(
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
     let began_through = !simulation.kept().is_empty();
     let is_first = comm.rank() == Rank(0);
-    simulation.keep_checked(is_first);
-    simulation.take_checked().into_iter().for_each(each);
+    // Ranks that know only some vertices complete each other's states.
+    simulation.keep_checked(is_first || world.subscribes());
+    let hand_on = |simulation: &mut Simulation<'_>| {
+        let states = simulation.take_checked();
+        if is_first {
+            states.into_iter().for_each(each);
+        }
+    };
+    hand_on(&mut simulation);
     let steps = options.steps.unwrap_or_else(|| scene.time.steps());
     let (mut hits, mut cut, mut cut_steps, mut failure) = (0, 0, 0, None);
     while simulation.step() < steps {
         let outcome = simulation.advance(comm);
-        simulation.take_checked().into_iter().for_each(each);
+        hand_on(&mut simulation);
         match outcome {
             Ok(report) => {
                 hits += report.certified.hits;

@@ -169,11 +169,7 @@ impl ClothSurface {
     #[must_use]
     pub fn with_culling(mut self, reach: f64) -> Self {
         let triangles_of = |tree: &Bvh| -> Vec<u32> {
-            let leaves = (0..tree.len() as u32).filter_map(|node| match tree.node(node) {
-                Node::Leaf(triangle) => Some(triangle),
-                Node::Inner(_) => None,
-            });
-            let mut triangles: Vec<u32> = leaves.collect();
+            let mut triangles: Vec<u32> = leaves(tree).collect();
             triangles.sort_unstable();
             triangles
         };
@@ -203,6 +199,28 @@ impl ClothSurface {
     /// share them; none without [`Self::with_culling`].
     pub(crate) fn tiles(&self) -> &[TileWork] {
         self.culling.as_ref().map_or(&[], |culling| &culling.tiles)
+    }
+
+    /// The pairs of patches with features that are so close at rest that they are always tested, the
+    /// lower number first, each once.
+    pub(crate) fn patches_near_at_rest(&self) -> Vec<[u32; 2]> {
+        let Some(culling) = &self.culling else {
+            return Vec::new();
+        };
+        let mut patch_of = vec![0; self.surface.triangles().len()];
+        for (patch, tree) in (0..).zip(&self.patches) {
+            leaves(tree).for_each(|triangle| patch_of[triangle as usize] = patch);
+        }
+        let mut all = Vec::new();
+        for patch in 0..self.patches.len() as u32 {
+            let others = culling.rest_adjacent.others(patch, &self.surface);
+            let pairs = others.map(|triangle| patch_of[triangle as usize]);
+            all.extend(pairs.map(|other: u32| [patch.min(other), patch.max(other)]));
+            all.sort_unstable();
+            all.dedup();
+        }
+        all.retain(|[one, other]| one != other);
+        all
     }
 
     /// Triangles and features.
@@ -257,6 +275,14 @@ impl ClothSurface {
     pub(in crate::collide) fn slot(&self, vertex: u32) -> (u32, u32) {
         self.slots[vertex as usize]
     }
+}
+
+/// The triangles of a tree.
+fn leaves(tree: &Bvh) -> impl Iterator<Item = u32> + '_ {
+    (0..tree.len() as u32).filter_map(|node| match tree.node(node) {
+        Node::Leaf(triangle) => Some(triangle),
+        Node::Inner(_) => None,
+    })
 }
 
 /// The lowest vertex of the connected component of each vertex.

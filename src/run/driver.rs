@@ -246,6 +246,7 @@ fn rank_loop(
     let first = (writer.as_ref()).map(|writer| writer.is_frame_due(simulation.step(), steps == 0));
     if broadcast(comm, first.as_ref())? {
         let mut timers = Timers::start(&mut totals.outputs, comm);
+        simulation.complete(comm)?;
         frame(&mut writer, &simulation, &mut timers, comm)?;
     }
     let mut reports = Reports::default();
@@ -281,7 +282,7 @@ fn rank_loop(
                 if error.leaves_state() {
                     let whole = simulation.is_between_steps() && scene.output.checkpoints;
                     let kept = reports.write(comm, writer.as_mut()).and_then(|()| {
-                        keep_after_failure(&simulation, whole, writer.as_mut(), comm)
+                        keep_after_failure(&mut simulation, whole, writer.as_mut(), comm)
                     });
                     return Err(first_failure(error, kept));
                 }
@@ -329,6 +330,9 @@ fn rank_loop(
             reports.write(comm, writer.as_mut())?;
         }
         timers.lap(OutputKind::History, comm);
+        if decision.frame || decision.checkpoint {
+            simulation.complete(comm)?;
+        }
         if decision.frame {
             frame(&mut writer, &simulation, &mut timers, comm)?;
         }
@@ -342,7 +346,7 @@ fn rank_loop(
     }
     if let Err(error) = simulation.check_seams() {
         let checkpoints = scene.output.checkpoints;
-        let kept = keep_after_failure(&simulation, checkpoints, writer.as_mut(), comm);
+        let kept = keep_after_failure(&mut simulation, checkpoints, writer.as_mut(), comm);
         return Err(first_failure(error, kept));
     }
     totals.loop_time = comm.now().saturating_sub(begin);
@@ -353,6 +357,7 @@ fn rank_loop(
     if let Some(recorder) = recorder {
         totals.unrecorded = recorder.finish()?;
     }
+    simulation.complete(comm)?;
     let state = simulation.gather_state(comm)?;
     totals.last = writer.map(|writer| writer.end(&simulation, state.as_ref()));
     Ok(Ended {
@@ -382,12 +387,13 @@ fn first_failure(error: StepError, kept: Result<(), RunError>) -> RunError {
 /// Keeps the state before a step that all ranks have failed to take, if it is `whole`, to go on
 /// from with other settings. Collective.
 fn keep_after_failure(
-    simulation: &Simulation<'_>,
+    simulation: &mut Simulation<'_>,
     whole: bool,
     writer: Option<&mut Writer<'_>>,
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
     let state = if whole {
+        simulation.complete(comm)?;
         simulation.gather_state(comm)?
     } else {
         None

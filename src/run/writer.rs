@@ -28,10 +28,6 @@ const SAME_TIME: f64 = 1e-9;
 pub(super) struct Seen {
     step: u64,
     time_s: f64,
-    /// The largest, in m/s.
-    speed: f64,
-    /// Energy in J.
-    kinetic: f64,
     /// The time since the first step began.
     elapsed: Duration,
 }
@@ -139,12 +135,9 @@ impl<'w> Writer<'w> {
 
     /// The facts about the state at the end of a step, for the history.
     pub(super) fn see(&self, simulation: &Simulation<'_>, elapsed: Duration) -> Seen {
-        let (speed, kinetic) = motion(self.world.model().masses(), simulation.velocities());
         Seen {
             step: simulation.step(),
             time_s: simulation.time(),
-            speed,
-            kinetic,
             elapsed,
         }
     }
@@ -402,22 +395,6 @@ fn beyond_limit(world: &World, header: &Header) -> f64 {
     header.beyond_limit.unwrap_or_else(|| least.max(0.0))
 }
 
-/// The largest speed in m/s, and the kinetic energy in J: in sums that do not wait for each other.
-fn motion(masses: &[f64], velocities: &[DVec3]) -> (f64, f64) {
-    const LANES: usize = 8;
-    let (mut fastest, mut energies) = ([0.0_f64; LANES], [0.0; LANES]);
-    for (masses, velocities) in masses.chunks(LANES).zip(velocities.chunks(LANES)) {
-        let lanes = fastest.iter_mut().zip(&mut energies);
-        for ((fastest, energy), (mass, v)) in lanes.zip(masses.iter().zip(velocities)) {
-            let squared = v.length_squared();
-            *fastest = fastest.max(squared);
-            *energy += 0.5 * mass * squared;
-        }
-    }
-    let fastest = fastest.into_iter().fold(0.0, f64::max);
-    (fastest.sqrt(), energies.into_iter().sum())
-}
-
 fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
     let total = |f: &dyn Fn(&StepReport) -> u64| ranks.iter().map(|r| f(&r.report)).sum::<u64>();
     let slowest = |phase: usize| {
@@ -448,9 +425,9 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         physics_s: slowest(1),
         solve_s: slowest(2),
         response_s: slowest(3),
-        max_speed: seen.speed,
+        max_speed: ledger.fastest,
         max_strain: ranks.iter().map(|r| r.strains.largest).fold(0.0, f64::max),
-        kinetic_J: seen.kinetic,
+        kinetic_J: ledger.kinetic,
         systems: first.systems,
         parts: first.substeps,
         halvings: first.halvings,

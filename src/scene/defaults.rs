@@ -9,7 +9,8 @@ use weft_runtime::Policy;
 use super::{
     AirInTime, Balance, BendingModel, Colours, ContactPairs, ContactParameters, Crossings, Culling,
     Format, InTime, Integrator, Material, MembraneModel, Output, Partition, Pipeline,
-    Preconditioner, Response, Sides, Solver, Squeezed, Start, Substeps, Time, WindInTime,
+    Preconditioner, RankState, Response, Sides, Solver, Squeezed, Start, Substeps, Time,
+    WindInTime,
 };
 
 /// Acceleration of gravity in m/s², z up.
@@ -140,6 +141,7 @@ impl Default for Partition {
         Self {
             patches: None,
             file: None,
+            state: RankState::Replicated,
         }
     }
 }

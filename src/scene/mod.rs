@@ -1193,6 +1193,31 @@ pub struct Partition {
     pub patches: Option<usize>,
     /// The file of a prepared cut.
     pub file: Option<PathBuf>,
+    /// The vertices whose state a rank has.
+    pub state: RankState,
+}
+
+/// The vertices whose state a rank has, by the names that scenes give them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RankState {
+    /// All vertices.
+    Replicated,
+    /// Its own, and those that its tests read.
+    Subscribed,
+}
+
+impl RankState {
+    /// All values of the type.
+    pub const ALL: [Self; 2] = [Self::Replicated, Self::Subscribed];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Replicated => "replicated",
+            Self::Subscribed => "subscribed",
+        }
+    }
 }
 
 /// How ranks share the collision tests.

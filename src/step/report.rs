@@ -188,6 +188,10 @@ pub struct StepReport {
     pub ahead: Duration,
     /// The numbers of certification.
     pub certified: Certified,
+    /// Bytes of positions and velocities that other ranks sent to this one.
+    pub state_bytes: u64,
+    /// The vertices of other ranks whose state this one has when the step ends.
+    pub ghosts: u64,
     /// The changes of momentum and energy, for each patch of this rank. Substeps that were taken
     /// back have no part in it.
     pub ledger: Vec<Ledger>,
@@ -241,6 +245,7 @@ impl StepReport {
         self.clamped += part.clamped;
         self.rough += part.rough;
         self.certified.add(&part.certified);
+        self.state_bytes += part.state_bytes;
         if self.ledger.is_empty() {
             self.ledger = part.ledger;
         } else {

@@ -22,7 +22,8 @@ use super::context::Context;
 use super::diagnose::ledger::Impulses;
 use super::domain::{Domain, Place};
 use super::error::StepError;
-use super::exchange::new_state::Exchange;
+use super::exchange::new_state::{Exchange, gather_all};
+use super::exchange::subscriptions::{self, Subscriptions};
 use super::integrate::time_integrator::{self, TimeIntegrator};
 use super::neighbourhood::Replica;
 use super::pipeline::Many;
@@ -48,6 +49,7 @@ pub fn exchange_name(tag: Tag) -> Option<&'static str> {
     Some(match tag {
         geometry::TAG => "cells beside tiles",
         solver::TAG => "solve halo",
+        subscriptions::TAG => "states of subscribed vertices",
         constraint_exchange::TAG => "impulse rows",
         corrections::TAG => "response halo",
         time_integrator::TAG => "motion halo",
@@ -146,6 +148,39 @@ impl<'w> Simulation<'w> {
         Self::of_rank(world, place, threads, options)
     }
 
+    /// Gives this rank the state of all vertices, where it has only the state of those that its
+    /// tests read ([`RankState::Subscribed`](crate::scene::RankState)). Collective.
+    ///
+    /// # Errors
+    /// Messages failed.
+    pub fn complete(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
+        let State {
+            x,
+            v,
+            subscriptions: Some(subscriptions),
+            ..
+        } = &mut self.state
+        else {
+            return Ok(());
+        };
+        if !subscriptions.is_whole() {
+            for values in [x, v] {
+                subscriptions.count_received(values.len() - self.domain.owned().len());
+                gather_all(comm, &self.domain, values)?;
+            }
+            subscriptions.note_whole();
+        }
+        Ok(())
+    }
+
+    /// The vertices of other ranks whose state this one is sent in each substep.
+    #[must_use]
+    pub fn ghosts(&self) -> usize {
+        let all = self.state.len() - self.domain.owned().len();
+        let subscriptions = self.state.subscriptions.as_ref();
+        subscriptions.map_or(all, Subscriptions::ghosts)
+    }
+
     /// The state at time 0 on a rank with this number of threads.
     pub(super) fn of_rank(
         world: &'w World,
@@ -164,7 +199,15 @@ impl<'w> Simulation<'w> {
         } else {
             team.cut_even(vertices)
         };
-        let state = State::new(world, everywhere);
+        let mut state = State::new(world, everywhere);
+        let mut options = *options;
+        if place.size > 1 && world.subscribes() {
+            state.subscriptions = Some(Subscriptions::new(world, &domain));
+            // A test is made where what it reads is known.
+            options.policy.steal = false;
+            options.policy.forecast = false;
+        }
+        let options = &options;
         let neighbourhood = Replica {
             world,
             state: &state,
@@ -263,7 +306,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// Keeps the state after each part of a step from now on, beginning with the present one, or
-    /// keeps none.
+    /// keeps none. Where ranks know only some vertices, all of them must do the same.
     pub fn keep_checked(&mut self, keeps: bool) {
         self.checked = keeps.then(|| {
             vec![CheckedState {
@@ -381,14 +424,15 @@ impl<'w> Simulation<'w> {
         self.substep.steps as f64 * self.world.scene().time.step
     }
 
-    /// Positions of all vertices in m, in the numbering of the patch tree; the same on every rank.
+    /// Positions of all vertices in m, in the numbering of the patch tree; the same on every rank
+    /// that has [all of them](Self::complete).
     #[must_use]
     pub fn positions(&self) -> &[DVec3] {
         &self.state.x
     }
 
     /// Velocities of all vertices in m/s, in the numbering of the patch tree; the same on every
-    /// rank.
+    /// rank that has [all of them](Self::complete).
     #[must_use]
     pub fn velocities(&self) -> &[DVec3] {
         &self.state.v
@@ -397,7 +441,7 @@ impl<'w> Simulation<'w> {
     /// Positions and velocities of all vertices, to start from another state than the scene's:
     /// without a past, for integrators that have one.
     ///
-    /// It must be changed alike on every rank.
+    /// It must be changed alike on every rank, and each must have [all of it](Self::complete).
     pub fn state_mut(&mut self) -> (&mut [DVec3], &mut [DVec3]) {
         self.forget();
         (&mut self.state.x, &mut self.state.v)
@@ -408,6 +452,9 @@ impl<'w> Simulation<'w> {
         self.integrator.forget();
         self.exchange.forget_ahead();
         self.state.extent = None;
+        if let Some(subscriptions) = &mut self.state.subscriptions {
+            subscriptions.note_whole();
+        }
     }
 
     /// The threads of this rank.
@@ -510,6 +557,7 @@ impl<'w> Simulation<'w> {
             report.began = *began.get_or_insert(of_substep.began);
             report.add(of_substep);
             if outcome.is_ok() && self.checked.is_some() {
+                self.complete(comm)?;
                 let state = CheckedState {
                     time: self.substep.time(self.world) + self.substep.dt,
                     positions: self.state.x.clone(),
@@ -548,6 +596,9 @@ impl<'w> Simulation<'w> {
             }
         }
         self.substep.steps += 1;
+        let subscriptions = self.state.subscriptions.as_mut();
+        report.state_bytes += subscriptions.map_or(0, Subscriptions::take_received);
+        report.ghosts = self.ghosts() as u64;
         let values = [
             report.scope.work,
             u64::from(report.iterations),

@@ -94,13 +94,13 @@ impl Simulation<'_> {
             Some(many) => &mut many.bodies,
             None => &mut *detection,
         };
-        let contacts = searching.detect(comm, at, state, (shares.team(), through), report)?;
+        let contacts = searching.detect(comm, at, &mut *state, (shares.team(), through), report)?;
         if let Some(many) = &mut many {
             let began = comm.now();
             let look = Look {
                 at,
                 start: &many.start,
-                state,
+                state: &*state,
                 foreseen: &many.bodies.foreseen,
             };
             let found = many.history.near(&look, shares.team());

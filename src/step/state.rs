@@ -1,14 +1,17 @@
-//! Positions and velocities: of all vertices, and of those that the elements of a rank read.
+//! Positions and velocities: by the numbers of all vertices, and of those that the elements of a
+//! rank read.
 //!
-//! Every rank holds all vertices today ([`State`], 48 B each). The stages of a substep work on what
-//! is local to a rank, its own vertices followed by the halo ([`LocalState`]), and ask for what is
-//! of other patches by [`Neighbourhood`].
+//! [`State`] has a place for each vertex of all cloth, 48 B each. A rank either is sent all of them
+//! in each substep, or those that it has [subscribed](Subscriptions) to. The stages of a substep
+//! work on what is local to a rank, its own vertices followed by the halo ([`LocalState`]), and ask
+//! for what is of other patches by [`Neighbourhood`].
 
 use std::ops::Range;
 
 use glam::DVec3;
 
 use super::domain::Domain;
+use super::exchange::subscriptions::Subscriptions;
 use super::neighbourhood::Neighbourhood;
 use super::world::World;
 use crate::collide::Extent;
@@ -24,7 +27,7 @@ pub(crate) struct StateView<'a> {
     pub(crate) v: &'a [DVec3],
 }
 
-/// The state of all vertices at the start of a substep, the same on every rank.
+/// The state of all vertices at the start of a substep, the same on every rank that knows it.
 #[derive(Debug)]
 pub(crate) struct State {
     /// Positions in m.
@@ -35,9 +38,11 @@ pub(crate) struct State {
     pub(crate) extent: Option<Extent>,
     /// The vertices that each thread goes through in loops over all of them.
     pub(crate) shares: Shares,
+    /// The vertices that are known here, if that may not be all.
+    pub(crate) subscriptions: Option<Subscriptions>,
 }
 
-counts_heap!(State: x, v, shares; without extent);
+counts_heap!(State: x, v, shares, subscriptions; without extent);
 
 impl State {
     /// The state of a world at time 0.
@@ -47,7 +52,18 @@ impl State {
             v: world.start_velocities().to_vec(),
             extent: None,
             shares,
+            subscriptions: None,
         }
+    }
+
+    /// Whether each vertex is known here; `None` if all are.
+    pub(crate) fn known(&self) -> Option<&[bool]> {
+        self.subscriptions.as_ref().and_then(Subscriptions::known)
+    }
+
+    /// Whether the state of all vertices is here.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.known().is_none()
     }
 
     /// The number of vertices.

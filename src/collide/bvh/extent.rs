@@ -7,8 +7,8 @@ use crate::simd::{Kernel, Lanes, up_to_avx2};
 /// The box along the axes around some points, in m.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Extent {
-    pub(in crate::collide) low: DVec3,
-    pub(in crate::collide) high: DVec3,
+    pub(crate) low: DVec3,
+    pub(crate) high: DVec3,
 }
 
 /// The number of points whose coordinates are compared side by side.
@@ -24,6 +24,11 @@ impl Extent {
     /// The box around these points. Coordinates that are no numbers are left out.
     pub(crate) fn of(points: &[DVec3]) -> Self {
         up_to_avx2(Spanning(points))
+    }
+
+    /// The largest magnitude of a coordinate of a point in it.
+    pub(crate) fn farthest(self) -> f64 {
+        self.low.abs().max(self.high.abs()).max_element()
     }
 
     /// The box around both.

@@ -75,6 +75,7 @@ pub use meeting::{Meeting, Pair, Squeezed};
 pub use plane::{Kind, Plane};
 pub use respond::{Responded, respond};
 pub use search::{Hits, exceeders, is_certified, is_crossing, touching};
+pub(crate) use search::{margin_of, margin_within};
 pub use truncate::{Truncate, Truncated};
 
 #[cfg(test)]

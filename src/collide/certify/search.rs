@@ -89,9 +89,14 @@ fn is_above(step: &Truncate<'_>, cloth: [u32; 3], of_body: [u32; 3], margin: f64
 }
 
 /// The rounding of heights of all points of a step, in m.
-pub(super) fn margin_of(step: &Truncate<'_>) -> f64 {
+pub(crate) fn margin_of(step: &Truncate<'_>) -> f64 {
     let all = step.start.iter().chain(step.goal);
-    plane::margin(all.map(|x| x.abs().max_element()).fold(0.0, f64::max))
+    margin_within(all.map(|x| x.abs().max_element()).fold(0.0, f64::max))
+}
+
+/// The rounding of heights of points with coordinates of at most this magnitude (m), in m.
+pub(crate) fn margin_within(farthest: f64) -> f64 {
+    plane::margin(farthest)
 }
 
 /// Whether continuous collision detection shows that a pair keeps a distance.
@@ -131,15 +136,14 @@ pub(super) fn features(kind: Kind, displacements: &Motion) -> Features {
 }
 
 impl Hits {
-    /// Tests candidates of the search of contacts, which come in lists.
+    /// Tests candidates of the search of contacts, which come in lists. `margin` is the
+    /// [rounding](margin_of) of heights of all points, in m.
     pub(crate) fn add_candidates(
         &mut self,
         step: &Truncate<'_>,
         scenery: &Scenery,
-        candidates: &[Vec<Candidate>],
+        (candidates, margin): (&[Vec<Candidate>], f64),
     ) {
-        // One for all lists: it looks at all vertices, and lists are many and short.
-        let margin = margin_of(step);
         // Cloth comes first among triangles, and so among edges.
         let (triangles, edges) = (step.surface.triangles(), step.surface.edges());
         for candidate in candidates.iter().flatten() {

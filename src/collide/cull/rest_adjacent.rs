@@ -172,6 +172,19 @@ impl RestAdjacent {
         &self.patches[patch as usize]
     }
 
+    /// A triangle with the second feature of each pair of a patch.
+    pub(in crate::collide) fn others<'a>(
+        &'a self,
+        patch: u32,
+        surface: &'a Surface,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let pairs = self.of_patch(patch).pairs.iter();
+        pairs.map(|pair| match pair.edges {
+            true => surface.faces_at(pair.b)[0],
+            false => pair.b,
+        })
+    }
+
     /// Whether a vertex and a triangle are listed.
     pub(in crate::collide) fn has_face(&self, vertex: u32, triangle: u32) -> bool {
         self.faces.has(vertex, triangle)

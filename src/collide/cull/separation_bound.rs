@@ -51,7 +51,7 @@ use crate::simd::{greater, lesser};
 pub(in crate::collide) type SeparationBound = u8;
 
 /// The bound of a block that is not whole: its points may be anywhere.
-const NO_BOUND: SeparationBound = 0;
+pub(in crate::collide) const NO_BOUND: SeparationBound = 0;
 /// The units of a squared bound of 1.
 const UNITS: f64 = 200.0;
 

@@ -125,7 +125,15 @@ impl<'a> Snapshot<'a> {
     #[inline]
     fn tile_bounds(&self, culling: &Culling, tile: u32) -> &[SeparationBound] {
         self.volumes.separation_bounds[tile as usize].of(|out| {
-            let own = &culling.charts.tiles()[tile as usize];
+            let tiles = culling.charts.tiles();
+            let own = &tiles[tile as usize];
+            let all = [tile, own.next[0], own.next[1], own.next[2]];
+            let mut all = all.into_iter().filter(|&tile| tile != charts::NONE);
+            if !all.all(|tile| self.knows(&tiles[tile as usize].vertices)) {
+                out.clear();
+                out.resize(BLOCKS, separation_bound::NO_BOUND);
+                return;
+            }
             let next = [0, 1, 2].map(|side| {
                 (own.next[side] != charts::NONE).then(|| self.beside(culling, tile, side))
             });

@@ -5,6 +5,7 @@
 //! and lie on a grid that is one of positions. Vertices have volumes too: they sort out pairs of
 //! features of triangles whose volumes meet, as those of neighbours always do.
 
+use std::ops::Range;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use glam::DVec3;
@@ -54,6 +55,8 @@ pub struct Snapshot<'a> {
     pub(in crate::collide) volumes: &'a Volumes,
     /// Whether trees are made only as far as tests look at them.
     by_subtrees: bool,
+    /// Whether each vertex is known; all are if there is no list.
+    known: Option<&'a [bool]>,
     /// Vertices, each with a body that lets it through, ascending.
     pub(in crate::collide) suspended: &'a [[u32; 2]],
     /// Vertices of cloth that started through cloth.
@@ -124,6 +127,7 @@ impl<'a> Snapshot<'a> {
             all_pairs: geometry.all_pairs,
             volumes,
             by_subtrees: false,
+            known: None,
             suspended: &[],
             kept: Kept::EMPTY,
         }
@@ -155,10 +159,24 @@ impl<'a> Snapshot<'a> {
         self
     }
 
+    /// Reads no vertices but those that are known, where there is a list. Features are not left out
+    /// for a separation bound that would need others. Contacts are the same.
+    #[must_use]
+    pub(crate) fn knowing(mut self, known: Option<&'a [bool]>) -> Self {
+        self.known = known;
+        self
+    }
+
+    /// Whether all of some vertices are known.
+    pub(in crate::collide) fn knows(&self, vertices: &[u32]) -> bool {
+        let all = |known: &[bool]| vertices.iter().all(|&v| known[v as usize]);
+        self.known.is_none_or(all)
+    }
+
     /// Takes the extent of the positions, where it is known.
     #[must_use]
     pub(crate) fn within(mut self, extent: Extent) -> Self {
-        debug_assert_eq!(extent, Extent::of(self.x));
+        debug_assert!(self.known.is_some() || extent == Extent::of(self.x));
         self.extent = Some(extent);
         self
     }
@@ -197,6 +215,12 @@ impl<'a> Snapshot<'a> {
         PatchTree::new(self.volumes.merged.of(|merged| {
             patch_tree::merge(patches.map(|p| self.patch_root(p)), merged);
         }))
+    }
+
+    /// Tells `found` the pairs of patches that meet, the lower number first, of which one is in a
+    /// range.
+    pub(crate) fn meeting_patches(&self, of: &Range<usize>, found: impl FnMut(usize, usize)) {
+        self.patch_tree().pairs(of, found);
     }
 
     /// The balls around the nodes of the patch tree.

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::scene::Partition;
-use crate::scene::form::{Count, Text};
+use crate::scene::form::{Count, OneOf, Text, words};
 use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::reader::Table;
+use crate::scene::{Partition, Pipeline, RankState, Scene};
 
 type Of<F> = Value<Partition, F>;
+
+words!(RankState);
 
 impl Section for Partition {
     const NAME: &'static str = "partition";
@@ -38,6 +40,19 @@ impl Section for Partition {
         )
         .unset("METIS cuts the mesh in every process")
         .changes(Changes::Output),
+        Key::new(
+            "state",
+            &Of {
+                form: OneOf::<RankState>::NEW,
+                get: |partition| Some(partition.state),
+                set: |partition, state| partition.state = state,
+            },
+            "The positions and velocities that a rank has and is sent in each step. `\"replicated\"`: those of all vertices. \
+             `\"subscribed\"`: its own, and those of [patches that meet its patches](understand/state.md); then no test is stolen, and \
+             tests are made by owners. The trajectory is the same to the bit.",
+        )
+        .changes(Changes::Output)
+        .idle(always_whole),
     ];
 
     fn check(&self, table: &Table<'_>) {
@@ -56,6 +71,17 @@ impl Section for Partition {
             );
             table.note("patches", message);
         }
+    }
+}
+
+/// The reason why ranks have the whole state all the same, if so.
+fn always_whole(scene: &Scene) -> Option<&'static str> {
+    if scene.partition.state == RankState::Replicated {
+        None
+    } else if scene.contact.pipeline == Pipeline::History {
+        Some("contact.pipeline = \"2009\" reads the whole state: leave this out")
+    } else {
+        (!scene.seams.is_empty()).then_some("seams read the whole state: leave this out")
     }
 }
 

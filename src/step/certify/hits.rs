@@ -52,30 +52,45 @@ impl Record {
     }
 }
 
-/// Searches candidates and what exceeders may cross for hits; each thread takes some candidates.
-pub(super) fn search(
-    step: &Truncate<'_>,
-    scenery: &Scenery,
-    candidates: &[Vec<Candidate>],
-    exceeders: &[u32],
-    team: &Team,
-) -> Hits {
-    let shares: Vec<Range<usize>> = team.cut_even(candidates.len()).elements;
-    let mut found = vec![Hits::default(); shares.len()];
-    team.run(found.iter_mut().zip(shares), |(hits, share)| {
-        hits.add_candidates(step, scenery, &candidates[share]);
-    });
-    let mut all = Hits::default();
-    for hits in found {
-        all.meetings.extend(hits.meetings);
-        all.tests += hits.tests;
+/// A search for hits.
+pub(super) struct Search<'a> {
+    pub(super) step: &'a Truncate<'a>,
+    pub(super) scenery: &'a Scenery,
+    /// The rounding of heights of all points of the step, in m.
+    pub(super) margin: f64,
+}
+
+impl Search<'_> {
+    /// Searches candidates and what exceeders may cross for hits; each thread takes some
+    /// candidates.
+    pub(super) fn run(
+        &self,
+        candidates: &[Vec<Candidate>],
+        exceeders: &[u32],
+        team: &Team,
+    ) -> Hits {
+        let Self {
+            step,
+            scenery,
+            margin,
+        } = *self;
+        let shares: Vec<Range<usize>> = team.cut_even(candidates.len()).elements;
+        let mut found = vec![Hits::default(); shares.len()];
+        team.run(found.iter_mut().zip(shares), |(hits, share)| {
+            hits.add_candidates(step, scenery, (&candidates[share], margin));
+        });
+        let mut all = Hits::default();
+        for hits in found {
+            all.meetings.extend(hits.meetings);
+            all.tests += hits.tests;
+        }
+        if !exceeders.is_empty() {
+            let mut exceeds = vec![false; step.start.len()];
+            exceeders.iter().for_each(|&v| exceeds[v as usize] = true);
+            all.add_exceeders(step, &exceeds);
+        }
+        all
     }
-    if !exceeders.is_empty() {
-        let mut exceeds = vec![false; step.start.len()];
-        exceeders.iter().for_each(|&v| exceeds[v as usize] = true);
-        all.add_exceeders(step, &exceeds);
-    }
-    all
 }
 
 /// Gives every rank the hits of all, ascending, each once. `of` tells how many vertices and bodies

@@ -23,16 +23,19 @@ use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Comm;
 
-use self::hits::{search, share};
+use self::hits::{Search, share};
 pub(crate) use self::kept::LetThrough;
 use super::contact::detection::Detection;
 use super::context::Context;
 use super::error::StepError;
+use super::exchange::seen::Seen;
 use super::state::State;
 use super::world::World;
-use crate::collide::ClothSurface;
-use crate::collide::certify::{Meeting, Mover, Scenery, Truncate, exceeders, respond};
+use crate::collide::certify::{
+    Meeting, Mover, Scenery, Truncate, exceeders, margin_of, margin_within, respond,
+};
 use crate::collide::tangles::{Kept, Member};
+use crate::collide::{ClothSurface, Extent};
 use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::scene;
 use crate::team::Team;
@@ -182,6 +185,15 @@ impl Goals<'_> {
     }
 }
 
+/// The facts about the positions of vertices from the start to the end of a substep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places {
+    /// Whether those of all vertices are known here.
+    pub(crate) all_known: bool,
+    /// The largest magnitude of a coordinate of any vertex of cloth, in m.
+    pub(crate) farthest: f64,
+}
+
 /// A vertex of cloth in a meeting.
 fn first_vertex(meeting: &Meeting) -> u32 {
     match *meeting {
@@ -243,7 +255,54 @@ impl Certification {
         self.suspended.sort_unstable();
     }
 
-    /// Cuts displacements so that no cloth crosses cloth or bodies. Collective.
+    /// Adds to facts about the motion of owned vertices those by which it is decided whether
+    /// certification [needs all](Self::needs_all). `moved` has the positions to which they move.
+    pub(crate) fn look_ahead(
+        &self,
+        at: Context<'_>,
+        (state, detection): (&State, &Detection),
+        (mut seen, moved): (Seen, &[DVec3]),
+    ) -> Seen {
+        let owned = at.domain.owned();
+        for (end, start) in moved[owned.clone()].iter().zip(&state.x[owned]) {
+            let way = Extent::of(&[*end - *start]);
+            seen.displacements = seen.displacements.union(way);
+        }
+        seen.exceeds = !self.exceeders(at, (state, detection), moved).is_empty();
+        seen
+    }
+
+    /// Whether certification needs the motion of all vertices on every rank, beside that of what
+    /// its tests read, for what ranks have seen together.
+    pub(crate) fn needs_all(&self, seen: &Seen) -> bool {
+        let apart = (seen.displacements.high - seen.displacements.low).length();
+        // Otherwise no displacement is absurd.
+        let is_tame = apart <= 0.5 * ABSURD * self.edge;
+        seen.exceeds || !is_tame || !self.suspended.is_empty() || !self.kept.is_empty()
+    }
+
+    /// The owned vertices that end so far from where they were foreseen that what they may cross is
+    /// searched for anew.
+    fn exceeders(
+        &self,
+        at: Context<'_>,
+        (state, detection): (&State, &Detection),
+        moved: &[DVec3],
+    ) -> Vec<u32> {
+        let (owned, distances) = (at.domain.owned(), at.world.geometry().distances);
+        let least = GAP * distances.least();
+        let allowance = ALLOWANCE * 0.5 * (distances.reach(distances.least()) - least);
+        let foreseen = |k: usize| {
+            let v = owned.start + k;
+            state.x[v] + detection.foreseen[v] * at.substep.dt
+        };
+        let first = owned.start as u32;
+        let exceeders = exceeders(&moved[owned.clone()], foreseen, allowance);
+        exceeders.iter().map(|k| first + k).collect()
+    }
+
+    /// Cuts displacements so that no cloth crosses cloth or bodies. Collective. Returns nothing,
+    /// and has done nothing, if there is something to cut and ranks know only some vertices.
     ///
     /// # Errors
     /// Messages failed, or bodies leave no room and the scene asks to stop then.
@@ -252,16 +311,19 @@ impl Certification {
         comm: &mut dyn Comm,
         at: Context<'_>,
         (state, detection): (&State, &Detection),
-        mut goals: Goals<'_>,
+        (mut goals, places): (Goals<'_>, Places),
         team: &Team,
-    ) -> Result<Certified, StepError> {
+    ) -> Result<Option<Certified>, StepError> {
         let (world, dt) = (at.world, at.substep.dt);
         self.held.clear();
         (self.held).extend_from_slice(at.substep.pinned(world));
         let geometry = world.geometry();
         let times = [at.substep.time(world), at.substep.next_time(world)];
         let movers = self.scenery.movers(geometry.body_motions, times);
-        let curbed = self.curb(world, state, &mut goals, dt);
+        let curbed = match places.all_known {
+            true => self.curb(world, state, &mut goals, dt),
+            false => 0,
+        };
         let led = self.lead_out(at, state, &mut goals, &movers);
         let pulled = self.pull(world, state, &mut goals, dt);
         let ends = self.scenery.ends(&movers);
@@ -290,28 +352,28 @@ impl Certification {
             self_collision: geometry.self_collision,
             least: GAP * geometry.distances.least(),
         };
-        let owned = at.domain.owned();
-        let distances = geometry.distances;
-        let allowance = ALLOWANCE * 0.5 * (distances.reach(distances.least()) - step.least);
-        let foreseen = |k: usize| {
-            let v = owned.start + k;
-            state.x[v] + detection.foreseen[v] * dt
+        let exceeders = self.exceeders(at, (state, detection), goals.moved);
+        let margin = if places.all_known {
+            margin_of(&step)
+        } else {
+            let of_bodies = ends.iter().map(|ends| Extent::of(ends).farthest());
+            margin_within(of_bodies.fold(places.farthest, f64::max))
         };
-        let exceeders = exceeders(&goals.moved[owned.clone()], foreseen, allowance);
-        let exceeders: Vec<u32> = exceeders.iter().map(|k| owned.start as u32 + k).collect();
-        let own = search(
-            &step,
-            &self.scenery,
-            &detection.candidates,
-            &exceeders,
-            team,
-        );
+        let search = Search {
+            step: &step,
+            scenery: &self.scenery,
+            margin,
+        };
+        let own = search.run(&detection.candidates, &exceeders, team);
         let mut certified = Certified {
             tests: own.tests,
             ..Certified::default()
         };
         let hits = share(comm, own.meetings, (step.start.len(), movers.len()))?;
         certified.hits = hits.len() as u64;
+        if !hits.is_empty() && !places.all_known {
+            return Ok(None);
+        }
         if !hits.is_empty() {
             let responded = respond(&step, &hits);
             if (responded.zones > 0 || !responded.left.is_empty())
@@ -366,7 +428,7 @@ impl Certification {
         certified.squeezed = self.suspended.len() as u64;
         certified.kept = self.kept.vertices() as u64;
         self.cuts = goals.summed();
-        Ok(certified)
+        Ok(Some(certified))
     }
 
     /// Has vertices whose displacement is absurd go one edge beyond what their piece of cloth goes.

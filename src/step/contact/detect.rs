@@ -251,6 +251,9 @@ pub(crate) struct Search<'a> {
     pub(crate) cost_model: &'a CostModel,
     /// Whether the pairs that tests look at are kept.
     pub(crate) keeps_candidates: bool,
+    /// Whether ranks give each other the volumes around patches and separation bounds. Otherwise
+    /// the snapshot has the former, and tests make the latter when they ask for them.
+    pub(crate) shares_geometry: bool,
 }
 
 /// The outcome of a search, apart from contacts.
@@ -278,6 +281,7 @@ pub(crate) fn detect(
         team,
         cost_model,
         keeps_candidates,
+        shares_geometry,
     } = search;
     let (me, ranks) = (comm.rank().index(), comm.size());
     let own = ownership.patches(me);
@@ -310,7 +314,10 @@ pub(crate) fn detect(
         news: &encoded.unwrap_or_default(),
         early: &early,
     };
-    let (heard, early_time) = share_geometry(comm, &sharing, &find_first)?;
+    let (heard, early_time) = match shares_geometry {
+        true => share_geometry(comm, &sharing, &find_first)?,
+        false => Default::default(),
+    };
     if several {
         balancer.hear(news.as_ref(), &heard, geometry)?;
         let tests = balancer.known().len();

@@ -7,7 +7,7 @@ use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 use super::balancer::Balancer;
 use super::contacts::{Batch, Contacts};
 use super::detect::{Search, detect};
-use crate::collide::{Candidate, Contact, Findings, Geometry, Snapshot, Volumes};
+use crate::collide::{Candidate, Contact, Findings, Geometry, Kdop18, Snapshot, Volumes};
 use crate::heap_bytes::{HeapBytes as _, counts_heap};
 use crate::step::certify::LetThrough;
 use crate::step::context::Context;
@@ -15,6 +15,9 @@ use crate::step::error::StepError;
 use crate::step::report::StepReport;
 use crate::step::state::State;
 use crate::team::{Team, parts};
+
+/// The volume around a patch, as numbers.
+type Volume = [f32; Kdop18::NUMBERS];
 
 /// A rank's detection of contacts.
 #[derive(Debug)]
@@ -156,21 +159,31 @@ impl Detection {
         contacts
     }
 
-    /// Finds the velocities by which collisions are looked for.
+    /// Finds the velocities by which collisions are looked for, of all vertices that are known.
     pub(crate) fn foresee(&mut self, at: Context<'_>, state: &State) {
         let Context { world, substep, .. } = at;
         let fall = at.gravity() * substep.dt;
-        let shares = &state.shares.elements;
-        let foreseen = parts(&mut self.foreseen, shares).zip(shares);
-        (state.shares).run(foreseen, |(foreseen, share)| {
-            for (foreseen, v) in foreseen.iter_mut().zip(&state.v[share.clone()]) {
+        let known = state.known();
+        let foresee = |foreseen: &mut [DVec3], v: &[DVec3]| {
+            for (foreseen, v) in foreseen.iter_mut().zip(v) {
                 *foreseen = *v + fall;
             }
-        });
+        };
+        if let Some(subscriptions) = &state.subscriptions {
+            for run in subscriptions.runs_here() {
+                foresee(&mut self.foreseen[run.clone()], &state.v[run]);
+            }
+        } else {
+            let shares = &state.shares.elements;
+            let foreseen = parts(&mut self.foreseen, shares).zip(shares);
+            (state.shares).run(foreseen, |(foreseen, share)| {
+                foresee(foreseen, &state.v[share.clone()]);
+            });
+        }
         for pinned in world.pins().of(&(0..state.len())) {
             let vertex = pinned.vertex as usize;
             let motion = &substep.prescribed[pinned.pin as usize];
-            if !motion.holds {
+            if !motion.holds || known.is_some_and(|known| !known[vertex]) {
                 continue;
             }
             let start = world.model().start()[vertex];
@@ -197,7 +210,7 @@ impl Detection {
         &mut self,
         comm: &mut dyn Comm,
         at: Context<'_>,
-        state: &State,
+        state: &mut State,
         (team, through): (&Team, LetThrough<'_>),
         report: &mut StepReport,
     ) -> Result<Contacts, StepError> {
@@ -205,14 +218,20 @@ impl Detection {
         if self.kept.is_some() {
             return Ok(self.look_at_kept(at, state, (team, through), report));
         }
+        let roots = self.subscribe(comm, at, state)?;
         let geometry = at.world.geometry();
         let (time, dt) = (at.substep.time(at.world), at.substep.dt);
         let volumes = &mut self.volumes;
         let mut snapshot = Snapshot::new(&geometry, volumes, &state.x, &self.foreseen, time, dt)
             .suspending(through.suspended)
-            .keeping(through.kept);
+            .keeping(through.kept)
+            .knowing(state.known());
         if comm.size() > 1 {
             snapshot = snapshot.by_subtrees();
+        }
+        if let Some(roots) = &roots {
+            let all: Vec<usize> = (0..roots.len()).collect();
+            snapshot.take_roots(&all, roots);
         }
         if let Some(extent) = state.extent {
             snapshot = snapshot.within(extent);
@@ -226,6 +245,7 @@ impl Detection {
             team,
             cost_model: &at.domain.cost_model,
             keeps_candidates: self.keeps_candidates,
+            shares_geometry: roots.is_none(),
         };
         let found = detect(comm, &search, &mut self.balancer, &mut contacts);
         let found = found.map_err(|source| StepError::Detect {
@@ -244,6 +264,43 @@ impl Detection {
         report.early = found.early;
         self.candidates = found.candidates;
         Ok(contacts)
+    }
+
+    /// Has other ranks send the state of what tests of the substep read, if not that of all vertices
+    /// is here in any case. Returns the volumes around all patches then. Collective.
+    fn subscribe(
+        &mut self,
+        comm: &mut dyn Comm,
+        at: Context<'_>,
+        state: &mut State,
+    ) -> Result<Option<Vec<Volume>>, CommError> {
+        let Some(mut subscriptions) = state.subscriptions.take() else {
+            return Ok(None);
+        };
+        let geometry = at.world.geometry();
+        let (time, dt) = (at.substep.time(at.world), at.substep.dt);
+        let volumes = &mut self.volumes;
+        let snapshot = Snapshot::new(&geometry, volumes, &state.x, &self.foreseen, time, dt);
+        let ownership = &at.domain.ownership;
+        let patches = |rank: usize| -> Vec<usize> { ownership.patches(rank).collect() };
+        let lengths: Vec<usize> = (0..comm.size())
+            .map(|rank| ownership.patches(rank).len() * size_of::<Volume>())
+            .collect();
+        let mut roots = vec![[0.0; Kdop18::NUMBERS]; ownership.patch_count()];
+        let own = at.domain.patches();
+        roots[own.clone()].copy_from_slice(&snapshot.roots(&patches(comm.rank().index())));
+        comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut roots))?;
+        for rank in (0..comm.size()).filter(|&rank| rank != comm.rank().index()) {
+            snapshot.take_roots(&patches(rank), &roots[ownership.patches(rank)]);
+        }
+        let meetings = subscriptions.meetings(&snapshot, geometry.self_collision);
+        let place = (at.world, at.domain);
+        let renewed = subscriptions.renew(comm, place, &meetings, [&mut state.x, &mut state.v]);
+        state.subscriptions = Some(subscriptions);
+        renewed?;
+        // For vertices that came now.
+        self.foresee(at, state);
+        Ok(Some(roots))
     }
 
     /// Takes the contacts of a substep back, to use their room for the next one's.

@@ -81,6 +81,10 @@ impl Simulation<'_> {
             // As it was typed, but for what rounding adds.
             (1e5 * limit).round() / 1e3
         );
+        if !self.state.is_whole() {
+            // Causes are looked for among all vertices and bodies near the triangle.
+            return at;
+        }
         // The last step began at this time in s; it may be that other pins hold now.
         let began = self.time() - world.scene().time.step;
         let pins = torn(world, x, corner, (limit, began));

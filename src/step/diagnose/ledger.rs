@@ -43,6 +43,10 @@ pub struct Entry {
 pub struct Ledger {
     /// The momentum at the end in N s.
     pub momentum: DVec3,
+    /// The kinetic energy at the end in J.
+    pub kinetic: f64,
+    /// The largest speed at the end in m/s.
+    pub fastest: f64,
     /// The change of momentum and of kinetic energy.
     pub change: Entry,
     /// The part of gravity in it.
@@ -101,12 +105,16 @@ impl Ledger {
     /// Adds the sums of other vertices.
     pub fn add_vertices(&mut self, other: &Self) {
         self.momentum += other.momentum;
+        self.kinetic += other.kinetic;
+        self.fastest = self.fastest.max(other.fastest);
         self.add_sums(other);
     }
 
     /// Adds the sums of the same vertices in the substep that follows.
     pub(crate) fn add_substep(&mut self, next: &Self) {
         self.momentum = next.momentum;
+        self.kinetic = next.kinetic;
+        self.fastest = next.fastest;
         self.add_sums(next);
     }
 
@@ -284,12 +292,15 @@ impl Impulses {
         let of_patch = |patch: usize| {
             let vertices = tree.patch_vertices(patch);
             let mut sums = Ledger::default();
-            let mut mass = 0.0;
+            let (mut mass, mut fastest) = (0.0, 0.0_f64);
             let mut falling = DVec3::ZERO;
             for i in vertices.start - owned.start..vertices.end - owned.start {
                 let m = masses[i];
                 let half = mean(i);
                 sums.momentum += end[i] * m;
+                let squared = end[i].length_squared();
+                sums.kinetic += 0.5 * m * squared;
+                fastest = fastest.max(squared);
                 sums.change.note((end[i] - start[i]) * m, half);
                 mass += m;
                 falling += half * m;
@@ -300,6 +311,7 @@ impl Impulses {
                 momentum: falls * mass,
                 energy: falls.dot(falling),
             };
+            sums.fastest = fastest.sqrt();
             sums
         };
         let first = at.domain.patches().start;

@@ -3,7 +3,11 @@
 //! | module | holds |
 //! |---|---|
 //! | `new_state` | the state at the end of a substep, for every rank |
+//! | `seen` | what ranks find of the motion of their own vertices, and agree on |
+//! | `subscriptions` | the vertices of other ranks whose state a rank is sent, where it is not all |
 //! | `saved_state` | the state between two steps, gathered for a checkpoint and restored from it |
 
 pub(super) mod new_state;
 pub(super) mod saved_state;
+pub(super) mod seen;
+pub(super) mod subscriptions;

@@ -1,8 +1,10 @@
-//! The end of a substep: every rank gets the new state, and the next system is assembled while it
-//! travels.
+//! The end of a substep: every rank gets the new state of the vertices that it knows, and the next
+//! system is assembled while it travels.
 //!
-//! Velocities of all vertices take longer on their way than anything else that a step sends.
-//! Elements read those of owned vertices and their halo only, which are there at once; so on
+//! Velocities of all vertices take longer on their way than anything else that a step sends; where
+//! ranks know only what they have [subscribed](super::subscriptions) to, those go. Certification
+//! then needs the rest of them in substeps in which something may be hit, and only in these.
+//! Elements read velocities of owned vertices and their halo, which are there at once; so on
 //! several ranks the system that the next substep begins with is assembled before the rest is
 //! waited for. It is the one that would be assembled later, to the bit: where a system is
 //! linearised at the start of its substep, contacts have no say in it but through the filter.
@@ -11,16 +13,19 @@ use std::ops::Range;
 
 use glam::DVec3;
 use weft_balance::cost_model::Work;
-use weft_runtime::comm::{Collectives, Comm};
+use weft_runtime::comm::{Collectives, Comm, CommError};
 
 use crate::collide::Extent;
 use crate::heap_bytes::counts_heap;
 use crate::solve::fault::{self, Own};
-use crate::step::certify::{Certification, Cut, Goals};
+use crate::step::certify::{Certification, Cut, Goals, Places};
 use crate::step::contact::detection::Detection;
 use crate::step::context::{Context, first_of};
 use crate::step::diagnose::ledger::{Impulses, Velocities};
+use crate::step::domain::Domain;
 use crate::step::error::StepError;
+use crate::step::exchange::seen::Seen;
+use crate::step::exchange::subscriptions::Subscriptions;
 use crate::step::integrate::time_integrator::{Jolt, TimeIntegrator};
 use crate::step::report::{Clock, PHASES, StepReport};
 use crate::step::state::{LocalState, State};
@@ -161,9 +166,8 @@ impl Exchange {
             impulses,
         } = values;
         let (owned, dt) = (at.domain.owned(), at.substep.dt);
-        let lengths: Vec<usize> = (0..comm.size())
-            .map(|rank| size_of::<DVec3>() * at.domain.ownership.vertices(rank).len())
-            .collect();
+        let start_extent = state.extent.unwrap_or_else(|| Extent::of(&state.x));
+        let others = state.len() - owned.len();
         if comm.size() == 1 {
             std::mem::swap(&mut local.v, &mut self.moves);
         } else {
@@ -173,24 +177,56 @@ impl Exchange {
         if assembles_ahead(comm, integrator) {
             // The halo's velocities go first: the assembly below waits for them.
             integrator.send_velocities(comm, &local.v)?;
-            comm.begin_allgather(bytemuck::cast_slice(&self.moves[owned.clone()]))?;
+            match &mut state.subscriptions {
+                Some(subscriptions) => subscriptions.begin(comm, &self.moves)?,
+                None => comm.begin_allgather(bytemuck::cast_slice(&self.moves[owned.clone()]))?,
+            }
             integrator.take_velocities(comm, &mut local.v)?;
             ahead = Some(assemble_ahead(at, system, local, shares));
             at.domain.charge_assembly(comm);
             report.ahead = clock.lap(comm, None, Some(PHASES[4]));
             report.times[1] += report.ahead;
-            comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.moves))?;
+            match &mut state.subscriptions {
+                Some(subscriptions) => subscriptions.finish(comm, &mut self.moves)?,
+                None => {
+                    let lengths = bytes_of_ranks(comm, at.domain);
+                    let all = bytemuck::cast_slice_mut(&mut self.moves);
+                    comm.finish_allgather_into(&lengths, all)?;
+                }
+            }
         } else {
-            comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.moves))?;
+            share_values(comm, at.domain, &mut state.subscriptions, &mut self.moves)?;
         }
         if integrator.has_ends() {
             self.ends.resize(state.len(), DVec3::ZERO);
             self.ends[owned.clone()].copy_from_slice(&integrator.ends);
-            comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.ends))?;
+            share_values(comm, at.domain, &mut state.subscriptions, &mut self.ends)?;
         }
-        let vertices = state.len() as u64;
+        if state.subscriptions.is_none() {
+            let times = 1 + usize::from(integrator.has_ends());
+            report.state_bytes += (times * others * size_of::<DVec3>()) as u64;
+        }
+        let mut seen = self.move_known(at, state, integrator);
+        let ghosts = (state.subscriptions.as_ref()).map_or(others, Subscriptions::ghosts);
+        let vertices = (owned.len() + ghosts) as u64;
         (at.domain.cost_model).charge(comm, Work::NewState { vertices });
-        let mut extent = self.move_all(at, state, integrator)?;
+        let mut whole = true;
+        if state.subscriptions.is_some() {
+            if let Some((certification, detection)) = &certification {
+                seen = certification.look_ahead(at, (state, detection), (seen, &self.moved));
+            }
+            seen = seen.of_all(comm)?;
+            let certification = certification.as_ref();
+            let needs_all = certification.is_some_and(|(c, _)| c.needs_all(&seen));
+            whole = seen.bad || needs_all;
+            if whole {
+                self.make_whole(comm, at, state, integrator)?;
+            }
+        }
+        if seen.bad {
+            return Err(self.fault(at, integrator));
+        }
+        let mut extent = seen.extent;
         let over = part.map_or(dt, |part| part.at.substep.dt);
         if part.is_some() {
             integrator.keep(
@@ -201,28 +237,46 @@ impl Exchange {
             );
         }
         if let Some((certification, detection)) = &mut certification {
-            let (at, start) = part.map_or((at, &*state), |part| (part.at, part.start));
-            let moves = if part.is_some() {
-                self.means.clear();
-                let ways = self.moved.iter().zip(&start.x);
-                self.means
-                    .extend(ways.map(|(end, start)| (*end - *start) / over));
-                &mut self.means
-            } else {
-                &mut self.moves
-            };
-            let goals = Goals {
-                moves,
-                ends: if integrator.has_ends() {
-                    &mut self.ends
+            let own = at;
+            loop {
+                let (at, start) = part.map_or((own, &*state), |part| (part.at, part.start));
+                let moves = if part.is_some() {
+                    self.means.clear();
+                    let ways = self.moved.iter().zip(&start.x);
+                    self.means
+                        .extend(ways.map(|(end, start)| (*end - *start) / over));
+                    &mut self.means
                 } else {
-                    &mut []
-                },
-                moved: &mut self.moved,
-                changes: Vec::new(),
-            };
-            report.certified =
-                certification.certify(comm, at, (start, detection), goals, shares.team())?;
+                    &mut self.moves
+                };
+                let goals = Goals {
+                    moves,
+                    ends: if integrator.has_ends() {
+                        &mut self.ends
+                    } else {
+                        &mut []
+                    },
+                    moved: &mut self.moved,
+                    changes: Vec::new(),
+                };
+                let places = Places {
+                    all_known: whole,
+                    farthest: start_extent.union(extent).farthest(),
+                };
+                let certified = certification.certify(
+                    comm,
+                    at,
+                    (start, detection),
+                    (goals, places),
+                    shares.team(),
+                )?;
+                if let Some(certified) = certified {
+                    report.certified = certified;
+                    break;
+                }
+                self.make_whole(comm, own, state, integrator)?;
+                whole = true;
+            }
             if report.certified.has_moved() {
                 // The next substep begins elsewhere.
                 ahead = None;
@@ -257,6 +311,9 @@ impl Exchange {
             &mut self.moves
         };
         std::mem::swap(&mut state.v, ends);
+        if let Some(subscriptions) = state.subscriptions.as_mut().filter(|_| !whole) {
+            subscriptions.end_substep([&mut state.x, &mut state.v]);
+        }
         Ok(())
     }
 
@@ -281,47 +338,77 @@ impl Exchange {
         }
     }
 
-    /// Finds the positions to which all vertices move, and the box around them. Fails if the new
-    /// state is not all numbers, or a vertex moves faster than any cloth: on every rank, for all
-    /// look at all.
-    fn move_all(
+    /// Gives this rank the way of all vertices, where it has that of some. Collective.
+    fn make_whole(
         &mut self,
+        comm: &mut dyn Comm,
         at: Context<'_>,
-        state: &State,
+        state: &mut State,
         integrator: &TimeIntegrator,
-    ) -> Result<Extent, StepError> {
+    ) -> Result<(), CommError> {
+        let Some(mut subscriptions) = state.subscriptions.take() else {
+            return Ok(());
+        };
+        let starts_in_parts = !subscriptions.is_whole();
+        let mut gather = |values: &mut [DVec3]| {
+            subscriptions.count_received(values.len() - at.domain.owned().len());
+            gather_all(comm, at.domain, values)
+        };
+        gather(&mut self.moves)?;
+        if integrator.has_ends() {
+            gather(&mut self.ends)?;
+        }
+        if starts_in_parts {
+            gather(&mut state.x)?;
+            gather(&mut state.v)?;
+        }
+        subscriptions.note_whole();
+        // As if there were no subscriptions.
+        self.move_known(at, state, integrator);
+        state.subscriptions = Some(subscriptions);
+        Ok(())
+    }
+
+    /// Finds the positions to which vertices move whose velocities are here. Returns facts about
+    /// all of them, or about owned ones where others know more.
+    fn move_known(&mut self, at: Context<'_>, state: &State, integrator: &TimeIntegrator) -> Seen {
         self.moved.resize(state.len(), DVec3::ZERO);
         let (x, moves, dt) = (&state.x, &self.moves, at.substep.dt);
-        let shares = &state.shares.elements;
-        let mut seen = vec![(false, Extent::EMPTY); shares.len()];
-        let moved = parts(&mut self.moved, shares).zip(shares);
-        (state.shares).run(moved.zip(&mut seen), |((moved, share), (bad, extent))| {
-            let (x, v) = (&x[share.clone()], &moves[share.clone()]);
-            let chunks = moved
-                .chunks_mut(NEAR)
-                .zip(x.chunks(NEAR).zip(v.chunks(NEAR)));
-            for (moved, (x, v)) in chunks {
-                let numbers: &mut [f64] = bytemuck::cast_slice_mut(moved);
-                let (x, v): (&[f64], &[f64]) = (bytemuck::cast_slice(x), bytemuck::cast_slice(v));
-                // A velocity that is no number gives a position that is none.
-                for (moved, (x, v)) in numbers.iter_mut().zip(x.iter().zip(v)) {
-                    *moved = x + v * dt;
-                    *bad |= !moved.is_finite() || v.abs() > FASTEST;
-                }
-                *extent = extent.union(Extent::of(moved));
-            }
-        });
-        let mut bad = seen.iter().any(|(bad, _)| *bad);
+        let along = |moved: &mut [DVec3], run: Range<usize>| {
+            move_run(moved, [&x[run.clone()], &moves[run]], dt)
+        };
+        let ends = |run: Range<usize>| match integrator.has_ends() {
+            true => self.ends[run].iter().any(|v| !v.is_finite()),
+            false => false,
+        };
+        let Some(subscriptions) = &state.subscriptions else {
+            let shares = &state.shares.elements;
+            let mut seen = vec![Seen::NOTHING; shares.len()];
+            let moved = parts(&mut self.moved, shares).zip(shares);
+            (state.shares).run(moved.zip(&mut seen), |((moved, share), seen)| {
+                *seen = along(moved, share.clone());
+            });
+            let mut all = seen.into_iter().fold(Seen::NOTHING, Seen::and);
+            all.bad |= ends(0..state.len());
+            return all;
+        };
+        for run in subscriptions.runs_of_subscriptions() {
+            along(&mut self.moved[run.clone()], run);
+        }
+        let owned = at.domain.owned();
+        let mut own = along(&mut self.moved[owned.clone()], owned.clone());
+        own.bad |= ends(owned);
+        own
+    }
+
+    /// The error of a state that is not all numbers, or of a vertex that moves faster than any
+    /// cloth: the same on every rank, for all look at all.
+    fn fault(&self, at: Context<'_>, integrator: &TimeIntegrator) -> StepError {
         let ends = if integrator.has_ends() {
             &self.ends[..]
         } else {
             &[]
         };
-        bad |= ends.iter().any(|v| !v.is_finite());
-        if !bad {
-            let extents = seen.into_iter().map(|(_, extent)| extent);
-            return Ok(extents.fold(Extent::EMPTY, Extent::union));
-        }
         let first = |vectors: &[DVec3]| vectors.iter().position(|v| !v.is_finite());
         let lost = first(&self.moved).or_else(|| first(ends));
         let fast = self
@@ -330,17 +417,71 @@ impl Exchange {
             .position(|v| v.abs().max_element() > FASTEST);
         let step = at.substep.number();
         if let (None, Some(vertex)) = (lost, fast) {
-            return Err(StepError::FlewApart {
+            return StepError::FlewApart {
                 step,
                 at: at.world.name(vertex),
                 speed: self.moves[vertex].length(),
                 explicit: !integrator.integrator.is_implicit(),
-            });
+            };
         }
-        Err(StepError::NonFinite {
+        StepError::NonFinite {
             step,
             at: at.world.name(lost.unwrap_or_default()),
-        })
+        }
+    }
+}
+
+/// Finds the positions to which vertices move from `x` (m) with velocities (m/s) in a time in s.
+fn move_run(moved: &mut [DVec3], [x, moves]: [&[DVec3]; 2], dt: f64) -> Seen {
+    let mut seen = Seen::NOTHING;
+    let chunks = moved
+        .chunks_mut(NEAR)
+        .zip(x.chunks(NEAR).zip(moves.chunks(NEAR)));
+    for (moved, (x, v)) in chunks {
+        let numbers: &mut [f64] = bytemuck::cast_slice_mut(moved);
+        let (x, v): (&[f64], &[f64]) = (bytemuck::cast_slice(x), bytemuck::cast_slice(v));
+        // A velocity that is no number gives a position that is none.
+        for (moved, (x, v)) in numbers.iter_mut().zip(x.iter().zip(v)) {
+            *moved = x + v * dt;
+            seen.bad |= !moved.is_finite() || v.abs() > FASTEST;
+        }
+        seen.extent = seen.extent.union(Extent::of(moved));
+    }
+    seen
+}
+
+/// Gives every rank the values of all vertices, of which it has those of its own. Collective.
+///
+/// # Errors
+/// Messages failed.
+pub(crate) fn gather_all(
+    comm: &mut dyn Comm,
+    domain: &Domain,
+    values: &mut [DVec3],
+) -> Result<(), CommError> {
+    let lengths = bytes_of_ranks(comm, domain);
+    comm.allgather_into(&lengths, bytemuck::cast_slice_mut(values))
+}
+
+/// The bytes of a vector for each vertex of each rank.
+fn bytes_of_ranks(comm: &dyn Comm, domain: &Domain) -> Vec<usize> {
+    let bytes = |rank| size_of::<DVec3>() * domain.ownership.vertices(rank).len();
+    (0..comm.size()).map(bytes).collect()
+}
+
+/// Gives every rank the values of the vertices that it knows. Collective.
+fn share_values(
+    comm: &mut dyn Comm,
+    domain: &Domain,
+    subscriptions: &mut Option<Subscriptions>,
+    values: &mut [DVec3],
+) -> Result<(), CommError> {
+    match subscriptions {
+        Some(subscriptions) => {
+            subscriptions.begin(comm, values)?;
+            subscriptions.finish(comm, values)
+        }
+        None => gather_all(comm, domain, values),
     }
 }
 

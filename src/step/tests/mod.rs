@@ -22,6 +22,7 @@ mod ranks;
 mod rest_shapes;
 mod seams;
 mod stiffness_in_time;
+mod subscriptions;
 mod threads_of_setup;
 mod unlike;
 mod velocities;
@@ -210,6 +211,10 @@ const WAYS: [Way; 6] = [
 
 impl Way {
     fn world(&self) -> World {
+        world(&self.text())
+    }
+
+    fn text(&self) -> String {
         let mut text = drape().replace(r#"step = "5 ms""#, self.time).replace(
             "thickness = \"4 mm\"",
             &format!("thickness = \"4 mm\"\n{}", self.contact),
@@ -220,6 +225,6 @@ impl Way {
                 .replace("0.22]", "0.208]\nvelocity = [0, 0, -2]")
                 .replace("1000 N/m", "200 N/m");
         }
-        world(&format!("{text}[solver]\n{}\n", self.solver))
+        format!("{text}[solver]\n{}\n", self.solver)
     }
 }

@@ -68,7 +68,9 @@ use crate::mesh::{
 use crate::parallel;
 use crate::physics::{AtRest, ClothModel, Stitch};
 use crate::scene::defaults::GRAVITY;
-use crate::scene::{ClothSource, Pin, Pipeline, Placement, Preconditioner, Scene, Shape};
+use crate::scene::{
+    ClothSource, Pin, Pipeline, Placement, Preconditioner, RankState, Scene, Shape,
+};
 use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
@@ -560,6 +562,14 @@ impl World {
     /// All triangles that certification looks at; `None` if the scene does not ask for it.
     pub(crate) fn scenery(&self) -> Option<&Arc<Scenery>> {
         self.scenery.as_ref()
+    }
+
+    /// Whether each of several ranks has only the state of vertices that its tests read. Seams and
+    /// pairs that many substeps share read that of all.
+    pub(crate) fn subscribes(&self) -> bool {
+        self.scene.partition.state == RankState::Subscribed
+            && self.scene.contact.pipeline != Pipeline::History
+            && self.scene.seams.is_empty()
     }
 
     /// The friction of each pair.
