@@ -419,6 +419,16 @@ pub struct RankRecord {
     pub tasks_out: u64,
     /// Bytes it sent in collision phases, for all that.
     pub bytes: u64,
+    /// Bytes of positions and velocities that other ranks sent to it in steps. Runs of earlier
+    /// programs do not say.
+    #[serde(default)]
+    pub state_bytes: u64,
+    /// The most vertices of other ranks whose state it was sent in a step.
+    #[serde(default)]
+    pub ghosts: u64,
+    /// Parts of steps in which ranks that know only some vertices sent each other the state of all.
+    #[serde(default)]
+    pub gathered: u64,
     /// The most memory that its process has had, in bytes: ranks that are threads share one. Runs
     /// of earlier programs do not say, nor do systems other than Linux.
     #[serde(default)]

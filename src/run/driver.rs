@@ -301,6 +301,7 @@ fn rank_loop(
         totals.cuts.add(&report);
         (totals.certified).add(&report.certified, &simulation, world);
         totals.stops.add(&report.stops);
+        totals.states.add(&report);
         let strains = simulation.strains();
         reports.write(comm, writer.as_mut())?;
         let elapsed = comm.now().saturating_sub(begin);

@@ -11,7 +11,7 @@ use super::{Audit, Cause, CertifiedTotals, Cuts, RunOptions};
 use crate::diagnostics::{Balance, PhaseTable};
 use crate::export::Exported;
 use crate::output::{FrameAudit, HistoryMark, RankRecord, StateHash};
-use crate::step::{MemoryPart, PHASES, Stops};
+use crate::step::{MemoryPart, PHASES, StepReport, Stops};
 
 /// The result of a run.
 #[derive(Clone, Debug)]
@@ -102,6 +102,8 @@ pub(super) struct RankTotals {
     /// The time of waiting for messages in steps, outside of scopes.
     pub(super) waited: Duration,
     pub(super) loop_time: Duration,
+    /// The traffic of states.
+    pub(super) states: StateTraffic,
     /// The most memory that its process has had, in bytes, if the system tells.
     pub(super) peak_memory: Option<u64>,
     /// The memory that it held at the end beside the world, by part.
@@ -114,6 +116,24 @@ pub(super) struct RankTotals {
     pub(super) trace: Option<TraceSummary>,
     /// The steps that a record lacks, on rank 0.
     pub(super) unrecorded: Option<String>,
+}
+
+/// The positions and velocities that a rank was sent.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct StateTraffic {
+    pub(super) bytes: u64,
+    /// The most vertices of other ranks in a step.
+    pub(super) ghosts: u64,
+    /// Parts of steps in which ranks that know some vertices sent each other all.
+    pub(super) gathered: u64,
+}
+
+impl StateTraffic {
+    pub(super) fn add(&mut self, report: &StepReport) {
+        self.bytes += report.state_bytes;
+        self.ghosts = self.ghosts.max(report.ghosts);
+        self.gathered += u64::from(report.gathered);
+    }
 }
 
 /// The end of a run, as rank 0 knows it.

@@ -218,6 +218,9 @@ fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<Rank
             tasks_in: scope.tasks_in,
             tasks_out: scope.tasks_out,
             bytes: scope.bytes,
+            state_bytes: totals.states.bytes,
+            ghosts: totals.states.ghosts,
+            gathered: totals.states.gathered,
             peak_memory_bytes: totals.peak_memory,
             memory: totals.memory.clone(),
         }

@@ -149,6 +149,10 @@ mod tests {
                 "contact.self_friction",
                 "[contact]\nself_collision = false\nself_friction = 0.5",
             ),
+            (
+                "partition.state",
+                "[partition]\nstate = \"subscribed\"\n[contact]\npipeline = \"2009\"",
+            ),
         ] {
             let told = idle(rest);
             assert_eq!(told.len(), 1, "{told:?}");

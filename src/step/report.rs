@@ -190,8 +190,11 @@ pub struct StepReport {
     pub certified: Certified,
     /// Bytes of positions and velocities that other ranks sent to this one.
     pub state_bytes: u64,
-    /// The vertices of other ranks whose state this one has when the step ends.
+    /// The vertices of other ranks whose state this one is sent when the step ends.
     pub ghosts: u64,
+    /// Parts of the step in which ranks that know only some vertices sent each other all, for
+    /// certification; the same on all ranks.
+    pub gathered: u32,
     /// The changes of momentum and energy, for each patch of this rank. Substeps that were taken
     /// back have no part in it.
     pub ledger: Vec<Ledger>,
@@ -246,6 +249,7 @@ impl StepReport {
         self.rough += part.rough;
         self.certified.add(&part.certified);
         self.state_bytes += part.state_bytes;
+        self.gathered += part.gathered;
         if self.ledger.is_empty() {
             self.ledger = part.ledger;
         } else {

@@ -221,6 +221,7 @@ impl Exchange {
             whole = seen.bad || needs_all;
             if whole {
                 self.make_whole(comm, at, state, integrator)?;
+                report.gathered += 1;
             }
         }
         if seen.bad {
@@ -275,6 +276,7 @@ impl Exchange {
                     break;
                 }
                 self.make_whole(comm, own, state, integrator)?;
+                report.gathered += 1;
                 whole = true;
             }
             if report.certified.has_moved() {
@@ -526,7 +528,7 @@ const FASTEST: f64 = 1e6;
 /// The number of vertices that are moved, and looked at while they are in the nearest cache.
 const NEAR: usize = 256;
 
-/// Moves positions by velocities, with the roundings of [`Exchange::move_all`].
+/// Moves positions by velocities, with the roundings of [`move_run`].
 fn move_on(x: &mut [DVec3], v: &[DVec3], dt: f64) {
     for (x, v) in x.iter_mut().zip(v) {
         *x += *v * dt;
