@@ -203,8 +203,7 @@ impl<'w> Simulation<'w> {
         let mut options = *options;
         if place.size > 1 && world.subscribes() {
             state.subscriptions = Some(Subscriptions::new(world, &domain));
-            // A test is made where what it reads is known.
-            options.policy.steal = false;
+            // A test is forked where what it reads is known.
             options.policy.forecast = false;
         }
         let options = &options;

@@ -14,18 +14,23 @@ fn a_run_on_other_ranks_is_the_same() {
     hash_of(&place.weft(&format!(
         "{RUN} --ranks 3 --seed 9 --progress-thread --out b"
     )));
-    let output = place.weft("compare a b");
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(
-        text.contains(&format!("same     state hash {hash} after 40 steps")),
-        "{text}"
-    );
-    assert!(
-        text.contains("same     frames: positions in all 5 of both"),
-        "{text}"
-    );
-    assert!(!text.contains("differs"), "{text}");
+    hash_of(&place.weft(&format!(
+        "{RUN} --ranks 4 --set partition.state=subscribed --out c"
+    )));
+    for other in ["b", "c"] {
+        let output = place.weft(&format!("compare a {other}"));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        assert!(
+            text.contains(&format!("same     state hash {hash} after 40 steps")),
+            "{text}"
+        );
+        assert!(
+            text.contains("same     frames: positions in all 5 of both"),
+            "{text}"
+        );
+        assert!(!text.contains("differs"), "{text}");
+    }
 }
 
 #[test]

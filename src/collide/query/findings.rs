@@ -57,6 +57,22 @@ impl Candidate {
             }
     }
 
+    /// Whether such features exist.
+    pub(crate) fn exists(&self, geometry: &Geometry<'_>) -> bool {
+        let surface = geometry.cloth.surface();
+        let [vertices, faces, edges] = [
+            geometry.cloth.rest().len(),
+            surface.triangles().len(),
+            surface.edges().len(),
+        ];
+        let (a, b) = (self.a as usize, self.b as usize);
+        match self.kind {
+            Self::VERTEX_FACE => a < vertices && b < faces,
+            Self::EDGES => a < edges && b < edges,
+            _ => self.is_of_bodies(geometry),
+        }
+    }
+
     fn of_cloth(kind: PairKind, a: u32, b: u32) -> Self {
         let kind = if kind == PairKind::VertexFace {
             Self::VERTEX_FACE

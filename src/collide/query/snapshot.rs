@@ -83,6 +83,17 @@ pub struct Geometry<'a> {
     pub all_pairs: bool,
 }
 
+/// The culling of a step, with the separation bound above which features that are not rest-adjacent
+/// stay apart.
+fn culling_of<'a>(geometry: &Geometry<'a>) -> Option<(&'a Culling, SeparationBound)> {
+    let culling = geometry.cloth.culling()?;
+    let reach = geometry.distances.cloth_reach();
+    // The square has room for rounding.
+    let keeps = |distance: f64| reach * reach * (1.0 + ROUNDING) / distance;
+    let distance = culling.distance * culling.distance;
+    (keeps(distance) < 1.0).then(|| (culling, separation_bound::not_above(keeps(distance))))
+}
+
 impl<'a> Snapshot<'a> {
     /// The geometry of a step from `time` to `time + dt`, with positions `x` and velocities `v` of
     /// all cloth vertices. Their volumes are kept in `volumes`, for one snapshot at a time.
@@ -95,19 +106,25 @@ impl<'a> Snapshot<'a> {
         time: f64,
         dt: f64,
     ) -> Self {
-        let cloth = geometry.cloth;
-        let bodies = geometry.bodies.len();
-        let reach = geometry.distances.cloth_reach();
-        let culling = cloth.culling().and_then(|culling| {
-            // The square has room for rounding.
-            let keeps = |distance: f64| reach * reach * (1.0 + ROUNDING) / distance;
-            let distance = culling.distance * culling.distance;
-            (keeps(distance) < 1.0).then(|| (culling, separation_bound::not_above(keeps(distance))))
-        });
-        let tiles = culling.map_or(0, |(culling, _)| culling.charts.tiles().len());
-        volumes.begin(cloth.patches().len(), bodies, tiles);
+        let tiles = match culling_of(geometry) {
+            Some((culling, _)) => culling.charts.tiles().len(),
+            None => 0,
+        };
+        let (patches, bodies) = (geometry.cloth.patches().len(), geometry.bodies.len());
+        volumes.begin(patches, bodies, tiles);
+        Self::over(geometry, volumes, [x, v], [time, dt])
+    }
+
+    /// The geometry of the step for which volumes were [begun](Self::new), with other vertices
+    /// known.
+    pub(crate) fn over(
+        geometry: &Geometry<'a>,
+        volumes: &'a Volumes,
+        [x, v]: [&'a [DVec3]; 2],
+        [time, dt]: [f64; 2],
+    ) -> Self {
         Self {
-            culling,
+            culling: culling_of(geometry),
             cloth: geometry.cloth,
             bodies: geometry.bodies,
             deformed: (geometry.bodies.iter().zip(geometry.body_motions))
@@ -122,7 +139,7 @@ impl<'a> Snapshot<'a> {
             extent: None,
             dt,
             distances: geometry.distances,
-            reach,
+            reach: geometry.distances.cloth_reach(),
             self_collision: geometry.self_collision,
             all_pairs: geometry.all_pairs,
             volumes,

@@ -48,8 +48,8 @@ impl Section for Partition {
                 set: |partition, state| partition.state = state,
             },
             "The positions and velocities that a rank has and is sent in each step. `\"replicated\"`: those of all vertices. \
-             `\"subscribed\"`: its own, and those of [patches that meet its patches](understand/state.md); then no test is stolen, and \
-             tests are made by owners. The trajectory is the same to the bit.",
+             `\"subscribed\"`: its own, and those of [patches that meet its patches](understand/state.md); then tests begin at the owners of \
+             patches, whatever `balance.forecast` says, and thieves fetch what they read. The trajectory is the same to the bit.",
         )
         .changes(Changes::Output)
         .idle(always_whole),

@@ -8,7 +8,19 @@ use weft_runtime::comm::{CommError, Rank};
 use super::contacts::Batch;
 use super::layer_contact::is_of;
 use super::message::{decode, encode};
-use crate::collide::{Contact, Surface};
+use crate::collide::{Candidate, Contact, Geometry, Surface};
+
+/// The first bytes of messages, by what they hold.
+const CONTACTS: u8 = 0;
+const CANDIDATES: u8 = 1;
+
+/// The contents of messages.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    pub(crate) contacts: Vec<Batch>,
+    /// The pairs that tests looked at which were stolen from this rank.
+    pub(crate) candidates: Vec<Vec<Candidate>>,
+}
 
 /// The way of contacts to the owners of their vertices.
 #[derive(Clone, Copy)]
@@ -53,7 +65,7 @@ impl<'a> Post<'a> {
                 } else if let Some((_, message)) = boxes.iter_mut().find(|(to, _)| *to == rank) {
                     encode(&contact, message);
                 } else {
-                    let mut message = Vec::new();
+                    let mut message = vec![CONTACTS];
                     encode(&contact, &mut message);
                     boxes.push((rank, message));
                 }
@@ -65,22 +77,62 @@ impl<'a> Post<'a> {
         own
     }
 
-    /// The contacts of messages.
+    /// Posts the pairs that a stolen test looked at to the rank that knows its vertices; gives them
+    /// back if that is this one.
+    pub(crate) fn return_to(
+        &self,
+        owner: u32,
+        candidates: Vec<Candidate>,
+        mut post: impl FnMut(Rank, Vec<u8>),
+    ) -> Option<Vec<Candidate>> {
+        if owner as usize == self.me {
+            return Some(candidates);
+        }
+        if !candidates.is_empty() {
+            let mut message = vec![CANDIDATES];
+            message.extend_from_slice(bytemuck::cast_slice(&candidates));
+            post(Rank(owner), message);
+        }
+        None
+    }
+
+    /// The contacts and pairs of messages.
     ///
     /// # Errors
     /// These are none that such a rank would send.
-    pub(crate) fn open(&self, messages: Vec<(Rank, Vec<u8>)>) -> Result<Vec<Batch>, ScopeError> {
-        let open = |(from, bytes): (Rank, Vec<u8>)| {
-            let malformed = |what| CommError::Malformed { from, what };
-            let contacts = decode(&bytes).map_err(malformed)?;
-            if contacts.iter().all(|contact| self.knows(contact)) {
-                Ok(Batch::new(&contacts))
-            } else {
-                let what = "a contact of vertices that do not exist";
-                Err(malformed(what.to_owned()).into())
+    pub(crate) fn open(
+        &self,
+        messages: Vec<(Rank, Vec<u8>)>,
+        geometry: &Geometry<'_>,
+    ) -> Result<Opened, ScopeError> {
+        let mut opened = Opened::default();
+        for (from, bytes) in messages {
+            let malformed = |what: String| CommError::Malformed { from, what };
+            match bytes.split_first() {
+                Some((&CONTACTS, bytes)) => {
+                    let contacts = decode(bytes).map_err(malformed)?;
+                    if !contacts.iter().all(|contact| self.knows(contact)) {
+                        let what = "a contact of vertices that do not exist";
+                        return Err(malformed(what.to_owned()).into());
+                    }
+                    opened.contacts.push(Batch::new(&contacts));
+                }
+                Some((&CANDIDATES, bytes)) => {
+                    let read = bytemuck::try_pod_read_unaligned::<Candidate>;
+                    let each = bytes.chunks(size_of::<Candidate>());
+                    let each = each.map(|bytes| {
+                        let candidate = read(bytes).ok();
+                        candidate.filter(|candidate| candidate.exists(geometry))
+                    });
+                    let candidates: Option<Vec<Candidate>> = each.collect();
+                    let what = || "a pair of features that does not exist".to_owned();
+                    let candidates = candidates.ok_or_else(|| malformed(what()))?;
+                    opened.candidates.push(candidates);
+                }
+                _ => return Err(malformed("neither contacts nor pairs".to_owned()).into()),
             }
-        };
-        messages.into_iter().map(open).collect()
+        }
+        Ok(opened)
     }
 
     fn knows(&self, contact: &Contact) -> bool {

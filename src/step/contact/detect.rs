@@ -22,13 +22,15 @@ use weft_partition::Ownership;
 use weft_runtime::comm::{Comm, CommError, Rank};
 use weft_runtime::trace::{Detail, is_listened};
 use weft_runtime::{
-    Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on, wire,
+    BlockName, Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task,
+    scope_on, wire,
 };
 
 use super::balancer::{Balancer, News};
 use super::contact_post::Post;
 use super::contacts::{Batch, Contacts};
 use super::geometry::{Sharing, share_geometry, tiles};
+use super::lending::{self, Lending, Read};
 use crate::collide::{
     Begun, Candidate, Findings, Geometry, Made, Snapshot, Target, TestRun, subtrees,
 };
@@ -52,6 +54,11 @@ struct Collide {
     depth: u16,
     /// The part of the top-level test that the rank makes, if several ranks do.
     part: Option<Part>,
+    /// The patches whose state it reads, where ranks do not know all.
+    reads: Vec<Read>,
+    /// Whether it has never left the rank that knows what it reads.
+    #[serde(skip)]
+    at_home: bool,
     /// Whether the stack has been reduced to that part.
     dealt: bool,
     /// Whether the run is known to fit this step's geometry; one that has travelled is not.
@@ -71,6 +78,8 @@ impl Collide {
             next: Vec::new(),
             depth: 0,
             part: (!part.is_whole()).then_some(part),
+            reads: Vec::new(),
+            at_home: true,
             dealt: part.is_whole(),
             checked: true,
             found: Findings::default(),
@@ -79,10 +88,14 @@ impl Collide {
     }
 
     /// Leaves the results of a run that has ended, and sends contacts to other ranks.
-    fn leave(&mut self, tested: &Tested<'_>, send: impl FnMut(Rank, Vec<u8>)) {
+    fn leave(&mut self, tested: &Tested<'_>, mut send: impl FnMut(Rank, Vec<u8>)) {
         let mut found = std::mem::take(&mut self.found.contacts);
         if let Some(post) = &tested.post {
-            found = post.hand_out(found, send);
+            found = post.hand_out(found, &mut send);
+            if let (Some(first), false) = (self.reads.first(), self.at_home) {
+                let candidates = self.found.candidates.take().unwrap_or_default();
+                self.found.candidates = post.return_to(first.owner, candidates, send);
+            }
         }
         let found = Batch::new(&found);
         let (patch, against) = against(self.run.target());
@@ -106,6 +119,8 @@ pub(crate) struct Tested<'a> {
     /// The way to other ranks, if there are any.
     post: Option<Post<'a>>,
     keeps_candidates: bool,
+    /// The state of patches that tasks read which were stolen, if ranks do not know all.
+    lending: Option<&'a Lending<'a>>,
     left: Mutex<Left>,
 }
 
@@ -144,7 +159,69 @@ impl<'a> Task<Tested<'a>> for Collide {
         tested: &Tested<'a>,
         cx: &mut Context<'_, Tested<'a>, Self::Output>,
     ) -> Step<Self::Output> {
-        let snapshot = tested.snapshot;
+        if self.at_home || self.reads.is_empty() {
+            return self.run_slice(tested, tested.snapshot, cx);
+        }
+        // The panic becomes this task's error, with its name and rank.
+        let lending = tested.lending.expect("no rank lends state in this search");
+        let block = |read: &Read| (read.patch, cx.block(&read.block()));
+        let blocks: Vec<_> = self.reads.iter().map(block).collect();
+        lending.with(&blocks, |snapshot| self.run_slice(tested, snapshot, cx))
+    }
+
+    fn needs(&self) -> Vec<BlockName> {
+        match self.at_home {
+            true => Vec::new(),
+            false => self.reads.iter().map(|read| read.block()).collect(),
+        }
+    }
+
+    fn split(&mut self, how: Split) -> Option<Self> {
+        if !self.dealt {
+            // The stack is still that of all parts.
+            return None;
+        }
+        // The task gives away half of the runs that follow, or a piece of its only run.
+        let given = self.next.len().div_ceil(2);
+        let mut next: Vec<TestRun> = self.next.drain(..given).collect();
+        let run = match next.pop() {
+            Some(run) => run,
+            None => self.run.split(|stack| how.take_from(stack))?,
+        };
+        Some(Self {
+            run,
+            next,
+            depth: self.depth.saturating_add(1),
+            part: self.part,
+            reads: self.reads.clone(),
+            at_home: self.at_home,
+            dealt: true,
+            checked: self.checked,
+            found: Findings::default(),
+            work: 0,
+        })
+    }
+
+    fn detail(&self) -> Detail {
+        let of = match self.run.target() {
+            Target::Patch(p) => [p, p],
+            Target::Patches(p, q) => [p, q],
+            Target::PatchBody(p, body) => [p, FIRST_BODY.saturating_add(body)],
+        };
+        Detail {
+            depth: self.depth,
+            of,
+        }
+    }
+}
+
+impl Collide {
+    fn run_slice<'a>(
+        &mut self,
+        tested: &Tested<'a>,
+        snapshot: &Snapshot<'_>,
+        cx: &mut Context<'_, Tested<'a>, ()>,
+    ) -> Step<()> {
         if !self.checked {
             // The panic becomes this task's error, with its name and rank.
             assert!(
@@ -193,42 +270,6 @@ impl<'a> Task<Tested<'a>> for Collide {
             tests = TestsMade::default();
         }
     }
-
-    fn split(&mut self, how: Split) -> Option<Self> {
-        if !self.dealt {
-            // The stack is still that of all parts.
-            return None;
-        }
-        // The task gives away half of the runs that follow, or a piece of its only run.
-        let given = self.next.len().div_ceil(2);
-        let mut next: Vec<TestRun> = self.next.drain(..given).collect();
-        let run = match next.pop() {
-            Some(run) => run,
-            None => self.run.split(|stack| how.take_from(stack))?,
-        };
-        Some(Self {
-            run,
-            next,
-            depth: self.depth.saturating_add(1),
-            part: self.part,
-            dealt: true,
-            checked: self.checked,
-            found: Findings::default(),
-            work: 0,
-        })
-    }
-
-    fn detail(&self) -> Detail {
-        let of = match self.run.target() {
-            Target::Patch(p) => [p, p],
-            Target::Patches(p, q) => [p, q],
-            Target::PatchBody(p, body) => [p, FIRST_BODY.saturating_add(body)],
-        };
-        Detail {
-            depth: self.depth,
-            of,
-        }
-    }
 }
 
 /// A target as forecasts name it.
@@ -251,9 +292,12 @@ pub(crate) struct Search<'a> {
     pub(crate) cost_model: &'a CostModel,
     /// Whether the pairs that tests look at are kept.
     pub(crate) keeps_candidates: bool,
-    /// Whether ranks give each other the volumes around patches and separation bounds. Otherwise
-    /// the snapshot has the former, and tests make the latter when they ask for them.
-    pub(crate) shares_geometry: bool,
+    /// Whether ranks know only the vertices that their tests read. Then the snapshot has the volumes
+    /// around patches, and tests make separation bounds when they ask for them; otherwise ranks
+    /// give each other both.
+    pub(crate) subscribed: bool,
+    /// The state that thieves are lent, if ranks do not know all.
+    pub(crate) lending: Option<&'a Lending<'a>>,
 }
 
 /// The outcome of a search, apart from contacts.
@@ -281,7 +325,8 @@ pub(crate) fn detect(
         team,
         cost_model,
         keeps_candidates,
-        shares_geometry,
+        subscribed,
+        lending,
     } = search;
     let (me, ranks) = (comm.rank().index(), comm.size());
     let own = ownership.patches(me);
@@ -314,9 +359,9 @@ pub(crate) fn detect(
         news: &encoded.unwrap_or_default(),
         early: &early,
     };
-    let (heard, early_time) = match shares_geometry {
-        true => share_geometry(comm, &sharing, &find_first)?,
-        false => Default::default(),
+    let (heard, early_time) = match subscribed {
+        false => share_geometry(comm, &sharing, &find_first)?,
+        true => Default::default(),
     };
     if several {
         balancer.hear(news.as_ref(), &heard, geometry)?;
@@ -336,15 +381,22 @@ pub(crate) fn detect(
     let runs = found.runs;
     let told_apart = options.trace.is_some() || is_listened();
     let bundled = !several && team.threads() > 1 && !told_apart;
-    let tasks: Vec<Collide> = match bundled {
+    let mut tasks: Vec<Collide> = match bundled {
         true => bundles(runs.into_iter().map(|(run, _)| run)),
         false => runs.into_iter().map(Collide::new).collect(),
     };
+    let lending = lending.filter(|_| options.policy.steal);
+    if let Some(lending) = lending {
+        for task in &mut tasks {
+            task.reads = lending.reads(task.run.target());
+        }
+    }
     let tested = Tested {
         snapshot,
         meter,
         post: several.then(|| Post::new(ownership, geometry.cloth.surface(), me)),
         keeps_candidates,
+        lending,
         left: Mutex::default(),
     };
     let (left, report, sorting) = make_tests(comm, search, tested, tasks, contacts)?;
@@ -469,7 +521,9 @@ fn make_tests(
         let began = comm.now();
         waiting.append(&mut tested.left().contacts);
         if let Some(post) = &tested.post {
-            waiting.extend(post.open(messages)?);
+            let opened = post.open(messages, search.geometry)?;
+            waiting.extend(opened.contacts);
+            tested.left().candidates.extend(opened.candidates);
         }
         let (new, ordered) = (waiting.iter().map(Batch::len).sum(), contacts.len());
         if all || worth_taking_in(new, ordered) {
@@ -483,6 +537,11 @@ fn make_tests(
     let ((), mut report) = scope_on(team, comm, &registry, &tested, options, |s| {
         if alone {
             s.meanwhile(&mut meanwhile);
+        }
+        if let Some(lending) = tested.lending {
+            for (patch, bytes) in lending.blocks() {
+                s.publish(patch, lending::VERSION, bytes)?;
+            }
         }
         let group = s.group();
         for task in tasks {

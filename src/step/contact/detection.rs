@@ -1,5 +1,7 @@
 //! The detection of a substep's contacts, with what it keeps from one substep to the next.
 
+use std::sync::{Mutex, PoisonError};
+
 use glam::DVec3;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
@@ -7,7 +9,8 @@ use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 use super::balancer::Balancer;
 use super::contacts::{Batch, Contacts};
 use super::detect::{Search, detect};
-use crate::collide::{Candidate, Contact, Findings, Geometry, Kdop18, Snapshot, Volumes};
+use super::lending::{Lending, Lent};
+use crate::collide::{Candidate, Contact, Extent, Findings, Geometry, Kdop18, Snapshot, Volumes};
 use crate::heap_bytes::{HeapBytes as _, counts_heap};
 use crate::step::certify::LetThrough;
 use crate::step::context::Context;
@@ -17,7 +20,7 @@ use crate::step::state::State;
 use crate::team::{Team, parts};
 
 /// The volume around a patch, as numbers.
-type Volume = [f32; Kdop18::NUMBERS];
+pub(super) type Volume = [f32; Kdop18::NUMBERS];
 
 /// A rank's detection of contacts.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub(crate) struct Detection {
     pub(crate) balancer: Balancer,
     /// The room of the last substep's contacts, empty between substeps.
     pub(crate) contacts: Contacts,
+    /// The state that other ranks lend for tests that were stolen from them.
+    lent: Mutex<Lent>,
     /// Whether the pairs that tests look at are kept, for certification.
     keeps_candidates: bool,
     /// The pairs of cloth and bodies that are looked at instead of a search, if they are kept.
@@ -40,7 +45,7 @@ pub(crate) struct Detection {
 }
 
 counts_heap!(Detection:
-    foreseen, volumes, balancer, contacts, kept, candidates;
+    foreseen, volumes, balancer, contacts, lent, kept, candidates;
     without options, keeps_candidates
 );
 
@@ -59,6 +64,7 @@ impl Detection {
             volumes: Volumes::default(),
             balancer: Balancer::default(),
             contacts: Contacts::default(),
+            lent: Mutex::default(),
             keeps_candidates,
             kept: None,
             candidates: Vec::new(),
@@ -236,6 +242,18 @@ impl Detection {
         if let Some(extent) = state.extent {
             snapshot = snapshot.within(extent);
         }
+        let lending = roots.as_ref().zip(state.subscriptions.as_ref());
+        let lending = lending.map(|(roots, subscriptions)| Lending {
+            subscriptions,
+            domain: at.domain,
+            geometry: &geometry,
+            state: [&state.x, &self.foreseen],
+            roots,
+            extent: state.extent.unwrap_or_else(|| Extent::of(&state.x)),
+            through,
+            times: [time, dt],
+            room: &self.lent,
+        });
         let mut contacts = std::mem::take(&mut self.contacts);
         let search = Search {
             snapshot: &snapshot,
@@ -245,9 +263,14 @@ impl Detection {
             team,
             cost_model: &at.domain.cost_model,
             keeps_candidates: self.keeps_candidates,
-            shares_geometry: roots.is_none(),
+            subscribed: roots.is_some(),
+            lending: lending.as_ref(),
         };
         let found = detect(comm, &search, &mut self.balancer, &mut contacts);
+        self.lent
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .end();
         let found = found.map_err(|source| StepError::Detect {
             step: at.substep.number(),
             source,

@@ -6,6 +6,7 @@
 //! | `geometry` | what the tests of all ranks read, made in parts and shared |
 //! | `balancer` | which tests a rank makes |
 //! | `detect` | the tests as tasks |
+//! | `lending` | the state that stolen tests read, where ranks know only some vertices |
 //! | `contact_post`, `message` | the way of contacts to the owners of their vertices |
 //! | `contacts`, `layer_contact` | the contacts of a rank, in order; those of layers are small |
 
@@ -16,4 +17,5 @@ pub(super) mod detect;
 pub(super) mod detection;
 pub(super) mod geometry;
 pub(super) mod layer_contact;
+pub(super) mod lending;
 pub(super) mod message;

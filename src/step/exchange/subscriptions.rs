@@ -188,6 +188,17 @@ impl Subscriptions {
         new
     }
 
+    /// The vertices that tests of a patch read, ascending, for a patch of this rank or one that it
+    /// is sent.
+    pub(crate) fn read_by(&self, patch: u32) -> &[u32] {
+        self.reads.get(&patch).map_or(&[], Vec::as_slice)
+    }
+
+    /// The patches that are close at rest to one of this rank's.
+    pub(crate) fn near_at_rest(&self, patch: u32) -> &[u32] {
+        self.near.get(&patch).map_or(&[], Vec::as_slice)
+    }
+
     /// Whether all vertices are known in the present substep.
     pub(crate) fn is_whole(&self) -> bool {
         self.whole

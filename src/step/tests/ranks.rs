@@ -365,7 +365,8 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                         team: &team,
                         cost_model: &CostModel::REAL,
                         keeps_candidates: false,
-                        shares_geometry: true,
+                        subscribed: false,
+                        lending: None,
                     };
                     let mut contacts = Contacts::default();
                     let Searched { report, .. } =

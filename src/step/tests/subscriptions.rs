@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use weft_runtime::comm::virtual_time::{self, VirtualOptions};
+
 use super::*;
 use crate::step::domain::{Domain, Place};
 use crate::step::exchange::subscriptions::{Meetings, Subscriptions};
@@ -53,6 +55,44 @@ fn the_state_does_not_depend_on_what_ranks_know() {
             assert!(share < 0.6, "{share} of the bytes");
         }
     }
+}
+
+/// In virtual time, where each test takes some nanoseconds, it is the same ones that are stolen in
+/// each run.
+#[test]
+fn stolen_tests_read_what_their_owners_lend() {
+    let steps = 12;
+    let expected = completed(&world(&folding("replicated")), steps, &mut Solo::new());
+    let world = world(&folding("subscribed"));
+    let run = |policy: Policy| {
+        let options = ScopeOptions {
+            policy,
+            ..ScopeOptions::default()
+        };
+        let body = |comm: &mut dyn Comm| {
+            let mut s = Simulation::new(&world, &*comm, &options).unwrap();
+            let (mut stolen, mut hits) = (0, 0);
+            for _ in 0..steps {
+                let report = s.advance(comm).unwrap();
+                stolen += report.scope.tasks_in;
+                hits += report.certified.hits;
+            }
+            s.complete(comm).unwrap();
+            (bits(&s, expected.0.2), hits, stolen)
+        };
+        virtual_time::launch(8, &VirtualOptions::default(), body)
+            .unwrap()
+            .results
+    };
+    for (policy, steals) in [(Policy::default(), true), (Policy::STATIC, false)] {
+        let ranks = run(policy);
+        let stolen: u64 = ranks.iter().map(|(_, _, stolen)| stolen).sum();
+        assert_eq!(stolen > 0, steals, "{stolen}");
+        for (bits, hits, _) in ranks {
+            assert!(bits == expected.0 && hits == expected.2);
+        }
+    }
+    assert!(expected.2 > 0, "certification had nothing to do");
 }
 
 #[test]
