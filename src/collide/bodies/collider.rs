@@ -9,14 +9,16 @@
 //! too. So cloth that is fine for a body tests its vertices alone. Analytic balls are treated
 //! alike.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::{DMat3, DVec3};
 use serde::{Deserialize, Serialize};
 
 use crate::collide::bodies::body_motion::{BodyMotion, Sweep};
-use crate::collide::bodies::deforming::{DeformedShape, Deforming};
-use crate::collide::bodies::distance_field::DistanceField;
+use crate::collide::bodies::deforming::{DeformedShape, Deforming, SampleError};
+use crate::collide::bodies::distance_field::{DistanceField, Sampling};
+use crate::collide::bodies::distance_in_time::{DeformingDistance, SweptDistance, Then};
 use crate::collide::bodies::enclosed::Enclosed;
 use crate::collide::bvh::displacements::Displacements;
 use crate::collide::bvh::grid::Grid;
@@ -34,6 +36,9 @@ pub(in crate::collide) const FLAT: f64 = 0.98;
 /// Share of the distance to keep that faces of cloth may sag towards a body between their vertices
 /// before its blunt edges count.
 const SAG: f64 = 1.0 / 3.0;
+/// The most triangles of a body that is tested as a whole. Its volumes are made in a fraction of the
+/// time of a step.
+const WHOLE: usize = 50_000;
 /// Weights this close to zero mean the border of a triangle.
 pub(in crate::collide) const BOUNDARY: f64 = 1e-9;
 
@@ -55,6 +60,8 @@ pub(in crate::collide) enum Implicit<'a> {
     Formula(&'a AnalyticBody),
     /// By samples.
     Sampled(&'a DistanceField),
+    /// By samples of a body that deforms, in a step.
+    Swept(&'a SweptDistance),
 }
 
 impl HeapBytes for Collider {
@@ -82,20 +89,144 @@ owns_no_heap!(AnalyticBody);
 #[derive(Debug)]
 pub struct DistanceBody {
     /// The samples.
-    pub field: DistanceField,
-    /// The space that the mesh encloses, by which starts of pins and frames are judged.
-    pub mesh: Enclosed,
+    pub(in crate::collide) distance: SampledDistance,
+    /// The space that the mesh encloses at time 0, as the body sees it, by which starts of pins are
+    /// judged.
+    mesh: Arc<Enclosed>,
 }
 
-counts_heap!(DistanceBody: field, mesh);
+counts_heap!(DistanceBody: distance, mesh);
+
+/// The sampled distance of a body.
+#[derive(Debug)]
+pub enum SampledDistance {
+    /// That of a body that keeps its shape.
+    Still(Box<DistanceField>),
+    /// That of a body that deforms, at any time.
+    Deforming(Box<DeformingDistance>),
+    /// That of a body that deforms, in a step.
+    Swept(SweptDistance),
+}
+
+/// What a step shares with the body is left out.
+impl HeapBytes for SampledDistance {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Still(field) => field.heap_bytes(),
+            Self::Deforming(distance) => distance.heap_bytes(),
+            Self::Swept(_) => 0,
+        }
+    }
+}
+
+/// The sampled distance of a body at one time.
+#[derive(Clone, Debug)]
+pub enum DistanceThen<'a> {
+    /// That of a body that keeps its shape.
+    Still(&'a DistanceField),
+    /// That of a body that deforms.
+    Deformed(Then),
+}
+
+impl DistanceThen<'_> {
+    /// The distance of a place from the surface, in m, as the body sees it; negative inside.
+    #[must_use]
+    pub fn distance(&self, p: DVec3) -> f64 {
+        match self {
+            Self::Still(field) => field.distance(p),
+            Self::Deformed(then) => then.distance(p),
+        }
+    }
+
+    /// The unit vector out of the body.
+    #[must_use]
+    pub fn normal(&self, p: DVec3) -> DVec3 {
+        match self {
+            Self::Still(field) => field.normal(p),
+            Self::Deformed(then) => then.normal(p),
+        }
+    }
+
+    /// The length in m by which the distance near the surface may err at a place.
+    #[must_use]
+    pub fn bound(&self, p: DVec3) -> f64 {
+        match self {
+            Self::Still(field) => field.bound(),
+            Self::Deformed(then) => then.bound(p),
+        }
+    }
+}
 
 impl DistanceBody {
     /// Samples the distance from a closed mesh that faces outwards, on a grid with cells of this
     /// side (m) for contacts within a reach (m).
     #[must_use]
     pub fn new(mesh: Enclosed, cell: f64, reach: f64) -> Self {
-        let field = DistanceField::new(&mesh, cell, reach);
-        Self { field, mesh }
+        let field = Box::new(DistanceField::new(&mesh, cell, reach));
+        Self {
+            distance: SampledDistance::Still(field),
+            mesh: Arc::new(mesh),
+        }
+    }
+
+    /// Does as [`Self::new`] for a mesh that deforms.
+    ///
+    /// # Errors
+    /// The samples of its start cannot be read.
+    pub fn deforming(
+        deforming: &Arc<Deforming>,
+        cell: f64,
+        reach: f64,
+    ) -> Result<Self, SampleError> {
+        let distance = DeformingDistance::new(Arc::clone(deforming), cell, reach)?;
+        Ok(Self {
+            mesh: Arc::new(distance.mesh_then(0.0)),
+            distance: SampledDistance::Deforming(Box::new(distance)),
+        })
+    }
+
+    /// How it is sampled; `None` in a step.
+    #[must_use]
+    pub fn sampling(&self) -> Option<Sampling> {
+        match &self.distance {
+            SampledDistance::Still(field) => Some(field.sampling()),
+            SampledDistance::Deforming(distance) => Some(distance.sampling()),
+            SampledDistance::Swept(_) => None,
+        }
+    }
+
+    /// The samples in time, if it deforms.
+    #[must_use]
+    pub fn in_time(&self) -> Option<&DeformingDistance> {
+        match &self.distance {
+            SampledDistance::Deforming(distance) => Some(distance),
+            SampledDistance::Still(_) | SampledDistance::Swept(_) => None,
+        }
+    }
+
+    /// The distance at a time in s; of a body in a step, when the step ends.
+    #[must_use]
+    pub fn then(&self, time: f64) -> DistanceThen<'_> {
+        match &self.distance {
+            SampledDistance::Still(field) => DistanceThen::Still(field),
+            SampledDistance::Deforming(distance) => DistanceThen::Deformed(distance.then(time)),
+            SampledDistance::Swept(swept) => DistanceThen::Deformed(swept.end()),
+        }
+    }
+
+    /// The space that its mesh encloses at time 0, as the body sees it.
+    #[must_use]
+    pub fn mesh_at_start(&self) -> &Enclosed {
+        &self.mesh
+    }
+
+    /// The space that its mesh encloses at a time in s, as the body sees it.
+    #[must_use]
+    pub fn mesh_then(&self, time: f64) -> Cow<'_, Enclosed> {
+        match self.in_time() {
+            Some(distance) => Cow::Owned(distance.mesh_then(time)),
+            None => Cow::Borrowed(&*self.mesh),
+        }
     }
 }
 
@@ -153,6 +284,8 @@ pub struct BodySurface {
     deformed: Arc<Mutex<Option<Deformed>>>,
     /// Half the reach of contacts, in m.
     radius: f64,
+    /// Whether it is tested in patches, the subtrees of its tree.
+    in_patches: bool,
     /// The last volumes at rest, and the grid that they lie on.
     resting: Arc<Mutex<Option<Resting>>>,
 }
@@ -176,6 +309,7 @@ impl BodySurface {
             cloths: _,
             deformed: _,
             radius: _,
+            in_patches: _,
             resting: _,
         } = self;
         let features = edge_features.heap_bytes() + vertex_features.heap_bytes();
@@ -272,6 +406,18 @@ impl Coarseness {
         0.125 * self.span * angle * along > SAG * self.distance
     }
 
+    /// Whether the vertices do not keep its faces off where the cosine of that angle is `cosine`.
+    ///
+    /// The angle is between 2 and π times the sine of its half, which tells in nearly all cases.
+    fn sags_over(&self, cosine: f64, width: f64) -> bool {
+        const ROUNDED: f64 = 1e-12;
+        let cosine = cosine.clamp(-1.0, 1.0);
+        let sine = (0.5 * (1.0 - cosine)).sqrt();
+        let sags = |angle: f64| self.sags(angle, width);
+        sags(std::f64::consts::PI * sine * (1.0 + ROUNDED) + ROUNDED)
+            && (sags(2.0 * sine * (1.0 - ROUNDED) - ROUNDED) || sags(libm::acos(cosine)))
+    }
+
     /// Whether they do not keep its faces off a ball of this radius (m).
     #[must_use]
     pub(crate) fn sags_on(&self, radius: f64) -> bool {
@@ -317,6 +463,7 @@ impl BodySurface {
             cloths: cloths.into(),
             deformed: Arc::default(),
             radius: 0.5 * reach,
+            in_patches: mesh.triangles.len() > WHOLE,
             resting: Arc::default(),
         }
     }
@@ -350,6 +497,7 @@ impl BodySurface {
             cloths: Arc::clone(&self.cloths),
             deformed: Arc::default(),
             radius: self.radius,
+            in_patches: self.in_patches,
             resting: Arc::default(),
         })));
         *kept = Some((key, Arc::clone(&body)));
@@ -381,12 +529,25 @@ impl BodySurface {
 }
 
 impl Collider {
-    /// The signed distance by which cloth meets it; `None` of triangles.
+    /// Whether cloth meets it by its signed distance.
+    pub(in crate::collide) fn is_implicit(&self) -> bool {
+        match self {
+            Self::Triangles(_) => false,
+            Self::Analytic(_) | Self::Distance(_) => true,
+        }
+    }
+
+    /// The signed distance by which cloth meets it in a step; `None` of triangles.
     pub(in crate::collide) fn implicit(&self) -> Option<Implicit<'_>> {
         match self {
             Self::Triangles(_) => None,
             Self::Analytic(body) => Some(Implicit::Formula(body)),
-            Self::Distance(body) => Some(Implicit::Sampled(&body.field)),
+            Self::Distance(body) => match &body.distance {
+                SampledDistance::Still(field) => Some(Implicit::Sampled(field)),
+                SampledDistance::Swept(swept) => Some(Implicit::Swept(swept)),
+                // Steps ask for it as it is in them.
+                SampledDistance::Deforming(_) => None,
+            },
         }
     }
 
@@ -400,6 +561,13 @@ impl Collider {
         match (self, motion.deforming()) {
             (Self::Triangles(surface), Some(deforming)) => {
                 Some(surface.in_step(deforming, time, dt))
+            }
+            (Self::Distance(body), _) => {
+                let swept = body.in_time()?.in_step([time, time + dt]);
+                Some(Arc::new(Self::Distance(Arc::new(DistanceBody {
+                    distance: SampledDistance::Swept(swept),
+                    mesh: Arc::clone(&body.mesh),
+                }))))
             }
             _ => None,
         }
@@ -478,7 +646,8 @@ impl Bends {
     ) -> Self {
         let x = |v: u32| positions[v as usize];
         let triangles = surface.triangles();
-        let (mut normals, mut areas) = (Vec::new(), Vec::new());
+        let mut normals = Vec::with_capacity(triangles.len());
+        let mut areas = Vec::with_capacity(triangles.len());
         for &[a, b, c] in triangles {
             let normal = (x(b) - x(a)).cross(x(c) - x(a));
             areas.push(normal.length());
@@ -491,15 +660,13 @@ impl Bends {
         for (edge, ends) in surface.edges().iter().enumerate() {
             let [a, b] = ends.map(x);
             let at = at_feature(faces.edges.of(edge), &normals, &mut room);
-            let mut feature = sharp(at, true);
-            let cone = cone(at, true);
+            let (mut feature, cone) = bend(at, true);
             // The sum of the heights of its faces over it.
             let heights = (faces.edges.of(edge).iter())
                 .fold(0.0, |sum, &face| sum + areas[face as usize] / a.distance(b));
             // Centres of two triangles lie a third of their heights from the edge between them.
             let width = heights / 3.0;
-            let angle = libm::acos(cone.clamp(-1.0, 1.0));
-            if cloths.iter().any(|cloth| cloth.sags(angle, width)) {
+            if cloths.iter().any(|cloth| cloth.sags_over(cone, width)) {
                 feature.get_or_insert_with(|| BodyFeature::blunt(at));
                 blunt.extend_from_slice(ends);
             }
@@ -510,8 +677,9 @@ impl Bends {
         let mut vertex_cones = Vec::with_capacity(positions.len());
         for vertex in 0..positions.len() {
             let at = at_feature(faces.vertices.of(vertex), &normals, &mut room);
-            vertex_features.push(sharp(at, false));
-            vertex_cones.push(cone(at, false));
+            let (feature, cone) = bend(at, false);
+            vertex_features.push(feature);
+            vertex_cones.push(cone);
         }
         for vertex in blunt {
             let vertex = vertex as usize;
@@ -606,6 +774,38 @@ impl BodySurface {
         grid.measure(displacements, grid.origin(), self.radius, vertices);
     }
 
+    /// Whether it is tested in patches while it moves: each has boxes of its own, and volumes if
+    /// cloth is near it.
+    pub(in crate::collide) fn is_in_patches(&self) -> bool {
+        self.in_patches
+    }
+
+    /// Has it tested in patches, however few triangles it has.
+    #[cfg(test)]
+    pub(in crate::collide) fn cut_into_patches(&mut self) {
+        self.in_patches = true;
+    }
+
+    /// The refit of its tree, which knows its patches.
+    pub(in crate::collide) fn patches(&self) -> &Refit {
+        &self.refit
+    }
+
+    /// Half the reach of contacts, by which volumes are inflated, in m.
+    pub(in crate::collide) fn radius(&self) -> f64 {
+        self.radius
+    }
+
+    /// The ends of the displacement of a vertex in a step of `dt` seconds, in m.
+    #[inline]
+    pub(in crate::collide) fn ends(&self, vertex: u32, (sweep, dt): (&Sweep, f64)) -> [DVec3; 2] {
+        let start = self.positions[vertex as usize];
+        match &self.deforms {
+            None => sweep.ends(start, dt),
+            Some((end, _)) => [start, end.positions[vertex as usize]],
+        }
+    }
+
     /// Computes the volumes of the nodes from those of the vertices.
     pub(in crate::collide) fn refit(&self, vertices: &[Quantised], volumes: &mut Vec<Siblings>) {
         self.refit.run(vertices, volumes);
@@ -639,17 +839,22 @@ type Deformed = ([u64; 2], Arc<Collider>);
 /// Volumes and their grid.
 type Resting = (Grid, Arc<Vec<Siblings>>);
 
-/// The smallest cosine between two of the normals; −1 at an open edge, where any direction is
-/// possible.
-fn cone(faces: &[DVec3], edge: bool) -> f64 {
-    if edge && faces.len() == 1 {
-        return -1.0;
-    }
+/// The feature where faces with these normals meet, if it is sharp, and the smallest cosine between
+/// two of the normals. An open edge is sharp, and any direction is possible there, so that it has
+/// −1; a lone vertex is not.
+fn bend(faces: &[DVec3], edge: bool) -> (Option<BodyFeature>, f64) {
     let pairs = faces
         .iter()
         .enumerate()
         .flat_map(|(i, a)| faces[..i].iter().map(|b| a.dot(*b)));
-    pairs.fold(1.0, f64::min)
+    let least = pairs.fold(1.0, f64::min);
+    let open = edge && faces.len() == 1;
+    let feature = (least < FLAT || open).then(|| BodyFeature {
+        outward: mean(faces),
+        blunt: false,
+        two_sided: false,
+    });
+    (feature, if open { -1.0 } else { least })
 }
 
 impl BodyFeature {
@@ -679,21 +884,6 @@ fn mean(normals: &[DVec3]) -> DVec3 {
 
 /// The length below which a sum of unit vectors is rounding.
 const NO_DIRECTION: f64 = 1e-9;
-
-/// The feature where faces with these normals meet, if it is sharp. An open edge is sharp, a lone
-/// vertex is not.
-fn sharp(faces: &[DVec3], edge: bool) -> Option<BodyFeature> {
-    let bends = faces
-        .iter()
-        .enumerate()
-        .any(|(i, a)| faces[..i].iter().any(|b| a.dot(*b) < FLAT));
-    let open = edge && faces.len() == 1;
-    (bends || open).then(|| BodyFeature {
-        outward: mean(faces),
-        blunt: false,
-        two_sided: false,
-    })
-}
 
 impl Analytic {
     /// The signed distance for a shape; `None` for a mesh.

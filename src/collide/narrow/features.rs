@@ -13,6 +13,7 @@ use crate::collide::bodies::collider::{
     AnalyticBody, BOUNDARY, BodyFeature, BodySurface, FLAT, Implicit,
 };
 use crate::collide::bodies::distance_field::DistanceField;
+use crate::collide::bodies::distance_in_time::{Met, SweptDistance};
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
 use crate::collide::narrow::contact::{Contact, PairId, PairKind, Separation};
@@ -130,6 +131,7 @@ pub(in crate::collide) fn implicit(
     match solid {
         Implicit::Formula(solid) => analytic(snap, (body, solid), t, out),
         Implicit::Sampled(field) => sampled(snap, (body, field), t, out),
+        Implicit::Swept(swept) => deforming(snap, (body, swept), t, out),
     }
 }
 
@@ -151,6 +153,30 @@ fn sampled(
             let sweep = &snap.sweeps[body as usize];
             let velocity = sweep.velocity(near.point - near.normal * near.distance);
             let gap = near.distance + near.normal.dot(way[0] - near.point);
+            let normal = sweep.turned(near.normal);
+            out.push(single(snap, (body, velocity), vertex, 0, normal, gap));
+        }
+    }
+}
+
+/// Tests the vertices that triangle `t` owns against the sampled distance of a body that deforms.
+///
+/// A vertex is seen from the plane where it first comes within reach, when it does: the plane goes
+/// with the surface there, from where that is when the step begins.
+fn deforming(
+    snap: &Snapshot<'_>,
+    (body, swept): (u32, &SweptDistance),
+    t: u32,
+    out: &mut Vec<Contact>,
+) {
+    let distances = snap.distances;
+    for vertex in snap.cloth.surface().owned_vertices(t) {
+        let way = seen_from(snap, body, vertex);
+        let reach = distances.reach(distances.from_body(vertex, body));
+        if let Some(Met { near, surface }) = swept.first_within(way, reach) {
+            let sweep = &snap.sweeps[body as usize];
+            let velocity = sweep.velocity_within(surface, snap.dt);
+            let gap = near.normal.dot(way[0] - surface[0]);
             let normal = sweep.turned(near.normal);
             out.push(single(snap, (body, velocity), vertex, 0, normal, gap));
         }
