@@ -65,9 +65,9 @@ pub enum Audited<'a> {
 /// The depth in a mesh up to which samples of the distance from it may take a place for outside.
 #[derive(Clone, Debug)]
 pub enum SampleError<'a> {
-    /// That in m everywhere.
+    /// The depth in m everywhere.
     Everywhere(f64),
-    /// That of these samples at each place.
+    /// The bound of these samples at each place.
     Of(DistanceThen<'a>),
 }
 

@@ -64,9 +64,9 @@ counts_heap!(DistanceField: far, places, samples; without layout, error);
 /// The samples of blocks that have them, in m, x first.
 #[derive(Clone, Debug)]
 enum Samples {
-    /// Those of all, one block after the other.
+    /// The samples of all, one block after the other.
     All(Vec<f32>),
-    /// Those of each block that was asked for.
+    /// The samples of each block that was asked for.
     Asked {
         of: Arc<Enclosed>,
         /// The numbers of the blocks.
@@ -202,8 +202,8 @@ const BOUND: f64 = 0.8661;
 /// The sides of a cell by which samples go beyond what is within reach. A way that comes out of a
 /// block without samples gets on by one, and normals ask half a cell away.
 const BEYOND: f64 = 1.01;
-/// The sides of a cell beyond what is within reach up to which samples are distances: all those that
-/// a normal within reach asks for.
+/// The sides of a cell beyond what is within reach up to which samples are distances: a normal
+/// within reach asks for no others.
 const TOLD: f64 = 3.2;
 /// The share of the bound of a block that is kept, for rounding.
 const LEAST_SHARE_OF_FAR: f64 = 1.0 - 1e-6;
@@ -466,7 +466,7 @@ impl DistanceField {
             .unwrap_or(DVec3::Z)
     }
 
-    /// The distance of a place from the surface as a function whose slope is √3 or less everywhere.
+    /// The distance of a place from the surface, as a function of slope √3 or less everywhere.
     #[inline]
     pub(super) fn held(&self, p: DVec3) -> Held {
         let most = self.layout.held;

@@ -7,17 +7,17 @@
 //! Φ(x, α) = (1 − α) φⁿ(x − α D(x)) + α φⁿ⁺¹(x + (1 − α) D(x))
 //! ```
 //!
-//! with the displacement D of the surface near x between them ([`Drift`]). That is exact for what
+//! with the displacement D of the surface near x between them ([`Drift`]). It is exact for what
 //! only goes from place to place, and has no jump at samples, where α is 0 or 1. Before the first
 //! sample and after the last one it is the distance from that. So it is a function of time alone. A
 //! body that moves besides is seen from its own axes.
 //!
 //! **Error.** The truth is the mesh whose vertices go straight from sample to sample. Let e be the
 //! most by which D(x) differs from the displacement d(p) of the points p of the mesh that are
-//! nearest: to x at that time, and to y = x − α D(x) in the sample n. The first of them is p + α
-//! d(p) at that time, so |φⁿ(y)| ≤ |y − p| ≤ |x − p − α d(p)| + α e; and the other way round. If the
-//! signs differ the surface went past, and the bound holds too. So either term errs by its share of
-//! the time times e, and Φ by
+//! nearest: to x at that time, and to y = x − α D(x) in the sample n. The first one is p + α
+//! d(p) then, so |φⁿ(y)| ≤ |y − p| ≤ |x − p − α d(p)| + α e; and the other way
+//! round. If the signs differ the surface went past, and the bound holds too. So either term errs
+//! by its share of the time times e, and Φ by
 //!
 //! ```text
 //! (1 − α) α e + α (1 − α) e  =  2 α (1 − α) e  ≤  e / 2
@@ -26,19 +26,20 @@
 //! besides the error of interpolation in space, of which it has a mean: [`Then::bound`]. It holds
 //! where all of these distances are within what is held ([`DistanceField::held`]).
 //!
-//! **On the way.** In a step a vertex goes straight from x₀ to x₁, as the body sees it, while α goes
-//! evenly through one part of the step or more. Over a share h of the step the place y moves by h
-//! (ẋ − α̇ D(x)) and what D changes, so by no more than h R, with R = |ẋ − α̇ D(x)| + K |ẋ| for a
-//! slope K of D; and so does the place in the other sample. Held distances have a slope of √3 or
-//! less, so Φ falls by no more than
+//! **On the way.** In a step a vertex goes straight from x₀ to x₁, as the body sees it, while α
+//! goes evenly through one part of the step or more. Over a share h of the step the place y moves
+//! by h (ẋ − α̇ D(x)) and what D changes, so by no more than h R, with R = |ẋ − α̇ D(x)| + K |ẋ|
+//! for a slope K of D; and so does the place in the other sample. Held distances have a slope of
+//! √3 or less, so Φ falls by no more than
 //!
 //! ```text
 //! h (√3 R + |α̇| |φⁿ⁺¹ − φⁿ|)
 //! ```
 //!
-//! below what it is where h begins. The way is followed with the steps in which Φ cannot come below
-//! a bound. On all of it Φ keeps half of what it has to keep at the end: so steps do not shrink to
-//! nothing for a vertex that has just that, and what it keeps does not shrink from step to step.
+//! below what it is where h begins. The way is followed with the steps in which Φ cannot come
+//! below a bound. On all of it Φ keeps half of what it has to keep at the end: so steps do not
+//! shrink to nothing for a vertex that has just that, and what it keeps does not shrink from step
+//! to step.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -124,7 +125,7 @@ impl HeapBytes for Between {
     }
 }
 
-/// What is known of the distance at a place and time.
+/// The distance at a place and time, and how it comes about.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     /// The distance, in m.
@@ -180,7 +181,7 @@ const ON_THE_WAY: f64 = 0.5;
 /// The most steps along a way, and the least share that one takes.
 const STEPS: u32 = 4096;
 const LEAST_STEP: f64 = 1e-9;
-/// What rounding adds to a rate.
+/// The factor that rounding adds to a rate.
 const ROUNDED: f64 = 1.0 + 1e-6;
 /// A vertex is within reach if it is by this share of a cell.
 const WITHIN: f64 = 1e-3;
@@ -458,7 +459,7 @@ impl Between {
             return one.field.least_within(center, radius);
         };
         let (way, alpha) = (drift.at(center), 0.5 * (from + to));
-        // What it differs by elsewhere in the ball, and at other times.
+        // So much less it may be elsewhere in the ball, and at other times.
         let aside = (drift.slope * radius).min(drift.widest) + 0.5 * (to - from) * way.length();
         let radius = (radius + aside) * ROUNDED;
         let one = one.field.least_within(center - way * alpha, radius);

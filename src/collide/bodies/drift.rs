@@ -1,12 +1,12 @@
 //! How far the surface of a body goes between two samples of its shape, as a function of space.
 //!
 //! The distance at a time between two samples is taken from both, at places that are moved along
-//! with the surface \[Sel08, §7.5.1\]. That asks, at any place, for the displacement of the surface
-//! near it, which is here the mean over both samples: points of the mesh, where they are half-way,
-//! give their displacements to the corners of the cells that they are in, by area. A corner has the
-//! value there of the linear function that fits these best, but none beyond them. Corners without
-//! any take the mean of their neighbours, layer by layer. Between corners it is trilinear, and so
-//! continuous, and has a known slope.
+//! with the surface \[Sel08, §7.5.1\]. So it asks, at any place, for the displacement of the
+//! surface near it, which is here the mean over both samples: points of the mesh, where they are
+//! half-way, give their displacements to the corners of the cells that they are in, by area. A
+//! corner has the value there of the linear function that fits these best, but none beyond them.
+//! Corners without any take the mean of their neighbours, layer by layer. Between corners it is
+//! trilinear, and so continuous, and has a known slope.
 //!
 //! **Spread.** For the error of interpolation one must know by how much the displacement at a place
 //! differs from that of the points of the mesh that are nearest to it, in either sample or between
@@ -52,7 +52,7 @@ const WIDEST: usize = 6;
 /// The square of a length in sides of a cell over which a fit is damped: points that lie closer
 /// together than that do not tell how the displacement changes between them.
 const DAMPED: f64 = 0.02;
-/// What rounding adds to a bound.
+/// The factor that rounding adds to a bound.
 const ROUNDED: f64 = 1.0 + 1e-9;
 
 impl Drift {

@@ -9,6 +9,7 @@ pub mod distance_in_time;
 mod drift;
 pub(super) mod enclosed;
 pub(super) mod solid;
+mod when_asked;
 
 pub use body_motion::{BodyMotion, Pose};
 pub use collider::{

@@ -81,9 +81,9 @@ pub struct Mover {
 /// The sampled distance of a body in a substep.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Field<'a> {
-    /// That of a body that keeps its shape.
+    /// The distance from a body that keeps its shape.
     Still(&'a DistanceField),
-    /// That of a body that deforms.
+    /// The distance from a body that deforms.
     Swept(&'a SweptDistance),
 }
 

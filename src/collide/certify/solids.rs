@@ -7,12 +7,12 @@
 //!
 //! A vertex is likewise seen from a body that is given by a sampled distance. The distance, which
 //! is a polynomial of degree three in each cell on the way, must not fall below the gap to be kept
-//! anywhere on it
-//! ([`is_clear`](crate::collide::bodies::DistanceField::is_clear)). So no vertex enters the body nor passes through
-//! it, but faces may sag into it between their corners. The shape is not convex, so no one plane
-//! says how far the vertex may go: the share is found by halving, each candidate being tested. The
-//! distance from a body that deforms changes in time as well, and is followed with [steps that
-//! cannot pass a bound](crate::collide::bodies::distance_in_time).
+//! anywhere on it ([`is_clear`](crate::collide::bodies::DistanceField::is_clear)). So no vertex
+//! enters the body nor passes through it, but faces may sag into it between their corners. The
+//! shape is not convex, so no one plane says how far the vertex may go: the share is found by
+//! halving, each candidate being tested. The distance from a body that deforms changes in time as
+//! well, and is followed with [steps that cannot pass a
+//! bound](crate::collide::bodies::distance_in_time).
 
 use glam::DVec3;
 

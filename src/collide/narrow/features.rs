@@ -466,7 +466,7 @@ fn vertex_body(
     };
     let corners = solid.surface.triangles()[face as usize];
     let corners = corners.map(|v| solid.positions[v as usize] + offset);
-    let face_normal = solid.normals[face as usize];
+    let face_normal = solid.normal(face);
     let start = snap.x[vertex as usize];
     let motion = (snap.v[vertex as usize] - velocity) * snap.dt;
     let height = (start - corners[0]).dot(face_normal);
@@ -504,7 +504,7 @@ fn vertex_turning(
     let sweep = &snap.sweeps[body as usize];
     let placed = solid.surface.triangles()[face as usize].map(|v| solid.positions[v as usize]);
     let [begin, end] = [from, to].map(|pose| placed.map(|p| pose.apply(p)));
-    let own_normal = solid.normals[face as usize];
+    let own_normal = solid.normal(face);
     let face_normal = sweep.turned(own_normal);
     let start = snap.x[vertex as usize];
     let motion = snap.v[vertex as usize] * snap.dt;
@@ -547,7 +547,7 @@ fn vertex_deforming(
     let corners = solid.surface.triangles()[face as usize];
     let begin = corners.map(|v| solid.positions[v as usize]);
     let way = [0, 1, 2].map(|k| ends[corners[k] as usize] - begin[k]);
-    let face_normal = solid.normals[face as usize];
+    let face_normal = solid.normal(face);
     let start = snap.x[vertex as usize];
     let motion = (snap.v[vertex as usize] - way[0] / snap.dt) * snap.dt;
     let height = (start - begin[0]).dot(face_normal);
@@ -626,7 +626,7 @@ fn face_body(
     vertex: u32,
     out: &mut Vec<Contact>,
 ) {
-    let Some(feature) = solid.vertex_features[vertex as usize] else {
+    let Some(feature) = solid.vertex_feature(vertex) else {
         return;
     };
     let corners = snap.cloth.surface().triangles()[face as usize];
@@ -662,7 +662,7 @@ fn edge_body(
     b: u32,
     out: &mut Vec<Contact>,
 ) {
-    let Some(feature) = solid.edge_features[b as usize] else {
+    let Some(feature) = solid.edge_feature(b) else {
         return;
     };
     let sweep = &snap.sweeps[body as usize];

@@ -404,8 +404,8 @@ impl<'a> Snapshot<'a> {
         seed_pairs::met_by(volume, boxes, surface.patches().whole())
     }
 
-    /// The volumes of a body that has triangles, for tests that look into some of its patches, a bit
-    /// for each.
+    /// The volumes of a body that has triangles, for tests that look into some of its patches, a
+    /// bit for each.
     pub(in crate::collide) fn some_body_volumes(
         &self,
         (body, surface): (u32, &BodySurface),

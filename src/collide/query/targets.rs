@@ -101,7 +101,7 @@ impl Snapshot<'_> {
                             all |= near(self.patch_root(p as u32));
                         },
                     );
-                    // What all of them look into is made at once.
+                    // The patches that all of them look into are made at once.
                     if all != 0 {
                         drop(self.some_body_volumes((b, surface), all));
                     }

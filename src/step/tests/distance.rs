@@ -344,8 +344,8 @@ fn samples_that_only_go_along_are_a_rigid_body() {
     assert!(apart < 1e-4, "{apart}");
 }
 
-/// Certified cloth on a body that breathes: no vertex is in its samples, nor deeper in its mesh than
-/// these can err, and cloth crosses no cloth.
+/// Certified cloth on a body that breathes: no vertex is in its samples, nor deeper in its mesh
+/// than these can err, and cloth crosses no cloth.
 #[test]
 fn certified_cloth_keeps_out_of_a_body_that_breathes() {
     let folder = tempfile::tempdir().unwrap();

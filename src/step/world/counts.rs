@@ -75,7 +75,7 @@ impl MeshCounts {
                 self.sampled_triangles += triangles;
                 let cells = Cells::new(scene, body, mesh);
                 let bytes = cells.map_or(0.0, |cells| cells.expected(mesh).bytes);
-                // Of one that deforms there are several samples at a time, each with its mesh.
+                // There are several samples at a time of one that deforms, each with its mesh.
                 let bytes = match body.deformation {
                     Some(_) => SAMPLES * (bytes + OF_MESH * triangles as f64),
                     None => bytes,

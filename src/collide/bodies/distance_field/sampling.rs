@@ -182,12 +182,46 @@ fn gaps(touched: &[bool], layout: &Layout) -> Vec<f32> {
 /// The triangles near a block.
 struct Around<'m> {
     of: &'m Enclosed,
-    triangles: Vec<u32>,
-    /// A ball around each triangle.
-    centers: Vec<DVec3>,
-    radii: Vec<f64>,
+    discs: Vec<Disc>,
     /// The length in m by which bounds are kept apart from what they bound.
     slack: f64,
+}
+
+/// A disc in the plane of a triangle, with the triangle in it.
+struct Disc {
+    triangle: u32,
+    center: DVec3,
+    /// The unit normal vector, or none of a triangle without area: its disc counts as a ball.
+    normal: DVec3,
+    radius: f64,
+}
+
+impl Disc {
+    fn new(triangle: u32, [a, b, c]: [DVec3; 3]) -> Self {
+        let center = (a + b + c) / 3.0;
+        let away = [a, b, c].map(|p| p.distance_squared(center));
+        Self {
+            triangle,
+            center,
+            normal: (b - a).cross(c - a).normalize_or_zero(),
+            radius: away.into_iter().fold(0.0, f64::max).sqrt(),
+        }
+    }
+
+    /// A bound below the square of its distance from a place, unless it is beyond a distance by the
+    /// ball around it.
+    #[inline]
+    fn square_from(&self, p: DVec3, most: f64) -> Option<f64> {
+        let from = p - self.center;
+        let (square, reach) = (from.length_squared(), most + self.radius);
+        if square > reach * reach {
+            return None;
+        }
+        let height = from.dot(self.normal);
+        let aside = (square - height * height).max(0.0).sqrt();
+        let beyond = (aside - self.radius).max(0.0);
+        Some(height * height + beyond * beyond)
+    }
 }
 
 impl<'m> Around<'m> {
@@ -197,23 +231,10 @@ impl<'m> Around<'m> {
         let slack = ROUNDING * (layout.largest() + layout.block());
         let mut triangles = Vec::new();
         of.triangles_within([low, high], layout.most + slack, &mut triangles);
-        let (mut centers, mut radii) = (Vec::new(), Vec::new());
-        for &t in &triangles {
-            let corners = of.corners(t);
-            let center = (corners[0] + corners[1] + corners[2]) / 3.0;
-            centers.push(center);
-            radii.push(
-                corners
-                    .map(|p| p.distance(center))
-                    .into_iter()
-                    .fold(0.0, f64::max),
-            );
-        }
+        let discs = triangles.into_iter().map(|t| Disc::new(t, of.corners(t)));
         Self {
             of,
-            triangles,
-            centers,
-            radii,
+            discs: discs.collect(),
             slack,
         }
     }
@@ -221,11 +242,14 @@ impl<'m> Around<'m> {
     /// Lowers a distance to that of a triangle, given by its place. Tells whether it was more.
     #[inline]
     fn lower(&self, p: DVec3, place: usize, least: &mut f64) -> bool {
-        let reach = *least + self.radii[place] + self.slack;
-        if p.distance_squared(self.centers[place]) > reach * reach {
+        let (disc, most) = (&self.discs[place], *least + self.slack);
+        if disc
+            .square_from(p, most)
+            .is_none_or(|square| square > most * most)
+        {
             return false;
         }
-        let distance = self.of.distance_of(self.triangles[place], p);
+        let distance = self.of.distance_of(disc.triangle, p);
         let is_less = distance < *least;
         if is_less {
             *least = distance;
@@ -245,12 +269,27 @@ impl<'m> Around<'m> {
             let node = |at: [u32; 3]| layout.node(std::array::from_fn(|k| first[k] + at[k]));
             let middle = node(from).midpoint(node(to));
             let radius = middle.distance(node(from));
+            let mut of_middle = layout.most + radius + self.slack;
+            let (far, mut guess) = (of_middle, None);
+            for place in 0..self.discs.len() {
+                if self.lower(middle, place, &mut of_middle) {
+                    guess = Some(place);
+                }
+            }
+            if of_middle >= far {
+                continue;
+            }
+            // All that can be nearest to a node is within that of the middle.
+            let within = far.min(of_middle + 2.0 * radius) + self.slack;
             near.clear();
-            let bounds = self.centers.iter().zip(&self.radii).enumerate();
-            let bounds = bounds.map(|(place, (c, r))| (middle.distance(*c) - r, place));
-            near.extend(bounds.filter(|(bound, _)| *bound <= layout.most + radius + self.slack));
+            for (place, disc) in self.discs.iter().enumerate() {
+                if let Some(square) = disc.square_from(middle, within)
+                    && square <= within * within
+                {
+                    near.push((square.sqrt(), place));
+                }
+            }
             near.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            let mut guess = None;
             for z in from[2]..=to[2] {
                 for y in from[1]..=to[1] {
                     for x in from[0]..=to[0] {
@@ -333,7 +372,7 @@ fn largest_found(around: &Around<'_>, layout: &Layout, number: usize, samples: &
         let at: [u32; 3] = std::array::from_fn(|k| first[k] + cell[k]);
         let middle = layout.node(at) + DVec3::splat(0.5 * layout.cell);
         let mut distance = found.abs() + 1.01 * most;
-        for near in 0..around.triangles.len() {
+        for near in 0..around.discs.len() {
             around.lower(middle, near, &mut distance);
         }
         // The other side is too far from what was found to err that much.
