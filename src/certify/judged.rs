@@ -115,8 +115,10 @@ impl<'w> Judged<'w> {
         let old = self.world.tree().new_to_old();
         let of_body = |&(index, _, body): &(u32, String, &DistanceBody)| {
             let pose = motions[index as usize].at(checked.time);
+            let (mesh, distance) = (body.mesh_then(checked.time), body.then(checked.time));
             let is_inside = |(v, x): &(usize, &DVec3)| {
-                body.mesh.depth(pose.undo(**x)) > body.field.bound()
+                let seen = pose.undo(**x);
+                mesh.depth(seen) > distance.bound(seen)
                     && !checked.squeezed.contains(&[old[*v], index])
             };
             checked

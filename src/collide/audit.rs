@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::Pose;
-use crate::collide::bodies::collider::{Analytic, BodySurface};
+use crate::collide::bodies::collider::{Analytic, BodySurface, DistanceThen};
 use crate::collide::bodies::enclosed::Enclosed;
 use crate::collide::bvh::kdop::{Kdop18, along};
 use crate::collide::bvh::tree::{Bvh, Node};
@@ -57,9 +57,27 @@ pub enum Audited<'a> {
         enclosed: Cow<'a, Enclosed>,
         /// Where it is.
         pose: Pose,
-        /// The depth in m up to which samples may take for outside what is in the mesh.
-        bound: f64,
+        /// The depth up to which samples may take for outside what is in the mesh.
+        error: SampleError<'a>,
     },
+}
+
+/// The depth in a mesh up to which samples of the distance from it may take a place for outside.
+#[derive(Clone, Debug)]
+pub enum SampleError<'a> {
+    /// The depth in m everywhere.
+    Everywhere(f64),
+    /// The bound of these samples at each place.
+    Of(DistanceThen<'a>),
+}
+
+impl SampleError<'_> {
+    fn at(&self, x: DVec3) -> f64 {
+        match self {
+            Self::Everywhere(error) => *error,
+            Self::Of(distance) => distance.bound(x),
+        }
+    }
 }
 
 /// The crossings of cloth and a body, or the vertices that are inside it.
@@ -109,11 +127,11 @@ impl Audited<'_> {
             Self::Sampled {
                 enclosed,
                 pose,
-                bound,
+                error,
             } => {
                 let is_inside = |k: usize| {
                     let x = pose.undo(cloth.positions()[k]);
-                    enclosed.depth(x) > *bound
+                    enclosed.depth(x) > error.at(x)
                 };
                 let inside = parallel::map(cloth.positions().len(), is_inside);
                 let vertices = (0..).zip(inside).filter(|(_, is_inside)| *is_inside);

@@ -18,7 +18,7 @@ use super::{
     BodyRecord, DataArray, FramesRecord, OutputError, PolyData, RunDirectory, RunRecord, Values,
     read_triangles, write_vtp,
 };
-use crate::collide::audit::{Audited, Crossing, Met, Part, Skin};
+use crate::collide::audit::{Audited, Crossing, Met, Part, SampleError, Skin};
 use crate::collide::bodies::{BodySurface, Pose};
 use crate::collide::{Enclosed, Passing};
 use crate::mesh::TriMesh;
@@ -431,7 +431,7 @@ impl<'r> Frames<'r> {
                         return Some(Audited::Sampled {
                             enclosed: Cow::Owned(Enclosed::new(mesh)),
                             pose: Pose::STILL,
-                            bound: samples.bound_m,
+                            error: SampleError::Everywhere(samples.largest_m()),
                         });
                     }
                     let surface = self.surfaces.get(&index)?;

@@ -48,10 +48,7 @@ pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRe
         quality.imbalance,
     );
     let mut record = record(world.scene(), options, quality);
-    let of_bodies = record.bodies.iter_mut().flatten();
-    for (body, sampling) in of_bodies.zip(world.samplings()) {
-        body.distance = sampling;
-    }
+    note_samplings(&mut record, world);
     record.frames = (world.scene().output.frames).then(|| frames_record(world));
     record.start = start_record(world);
     record.changes = opened.changes;
@@ -118,6 +115,14 @@ fn frames_record(world: &World) -> FramesRecord {
     }
 }
 
+/// Notes how the distance from bodies is sampled, as far as it is known by now.
+fn note_samplings(record: &mut RunRecord, world: &World) {
+    let of_bodies = record.bodies.iter_mut().flatten();
+    for (body, sampling) in of_bodies.zip(world.samplings()) {
+        body.distance = sampling;
+    }
+}
+
 /// How pictures of a world look.
 fn view_record(world: &World) -> ViewRecord {
     let output = &world.scene().output;
@@ -158,6 +163,7 @@ pub(super) fn conclude(
         Err(error) => summary.unwritten = Some(error.to_string()),
     }
     complete(&mut record, &summary, options);
+    note_samplings(&mut record, world);
     let last = ended.ranks.iter().find_map(|rank| rank.last.as_ref());
     record.history = last.map(|last| last.history.clone());
     if let (Some(message), Some(0)) = (&summary.unwritten, record.exit) {

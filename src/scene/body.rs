@@ -688,11 +688,6 @@ fn surface(kind: Kind, said: &BodyKeys, table: &Table<'_>, default_edge: f64) ->
                 "surface",
                 "samples the distance from a mesh; other shapes have a formula, take \"analytic\"",
             );
-        } else if said.sequence.is_some() {
-            table.note(
-                "surface",
-                "samples the distance from a mesh that keeps its shape; with a `sequence` take \"triangles\"",
-            );
         }
         return Surface::Distance { cell: said.cell };
     }

@@ -30,6 +30,8 @@ enum Kind {
     Scripted(Box<Script>),
     /// Each of its vertices by itself.
     Deforming(Arc<Deforming>),
+    /// Each of its vertices by itself, as its own axes see it, which move as the whole.
+    Within(Arc<Deforming>),
 }
 
 impl HeapBytes for BodyMotion {
@@ -37,7 +39,7 @@ impl HeapBytes for BodyMotion {
         match &self.0 {
             Kind::Constant(_) => 0,
             Kind::Scripted(script) => script.heap_bytes(),
-            Kind::Deforming(deforming) => deforming.heap_bytes(),
+            Kind::Deforming(deforming) | Kind::Within(deforming) => deforming.heap_bytes(),
         }
     }
 }
@@ -126,11 +128,17 @@ impl BodyMotion {
         Self(Kind::Deforming(deforming))
     }
 
+    /// The motion of the axes of a body that deforms and is seen from them.
+    #[must_use]
+    pub fn deformed_within(deforming: Arc<Deforming>) -> Self {
+        Self(Kind::Within(deforming))
+    }
+
     /// How its vertices move, if they do so each by itself.
     #[must_use]
     pub fn deforming(&self) -> Option<&Arc<Deforming>> {
         match &self.0 {
-            Kind::Deforming(deforming) => Some(deforming),
+            Kind::Deforming(deforming) | Kind::Within(deforming) => Some(deforming),
             Kind::Constant(_) | Kind::Scripted(_) => None,
         }
     }
@@ -140,7 +148,8 @@ impl BodyMotion {
         matches!(self.0, Kind::Constant(velocity) if velocity == DVec3::ZERO)
     }
 
-    /// Where the body is at a time in s. One that deforms is where its vertices are.
+    /// Where the body is at a time in s. One that deforms is where its vertices are, unless it is
+    /// seen from its own axes.
     #[must_use]
     pub fn at(&self, time: f64) -> Pose {
         match &self.0 {
@@ -150,6 +159,7 @@ impl BodyMotion {
             },
             Kind::Scripted(script) => script.at(time),
             Kind::Deforming(_) => Pose::STILL,
+            Kind::Within(deforming) => deforming.whole().at(time),
         }
     }
 
@@ -163,6 +173,7 @@ impl BodyMotion {
                 };
             }
             Kind::Scripted(script) => script,
+            Kind::Within(deforming) => return deforming.whole().sweep(time, dt),
             Kind::Deforming(_) => {
                 return Sweep::Shift {
                     offset: DVec3::ZERO,
@@ -378,6 +389,20 @@ impl Sweep {
         match self {
             Self::Shift { velocity, .. } => *velocity,
             Self::Turn { from, to, dt } => (to.apply(p) - from.apply(p)) / *dt,
+        }
+    }
+
+    /// The velocity of a point that goes from one place to another in the step of `dt` s, as the
+    /// body sees it.
+    #[inline]
+    pub(in crate::collide) fn velocity_within(&self, [from, to]: [DVec3; 2], dt: f64) -> DVec3 {
+        match self {
+            Self::Shift { velocity, .. } => *velocity + (to - from) / dt,
+            Self::Turn {
+                from: start,
+                to: end,
+                ..
+            } => (end.apply(to) - start.apply(from)) / dt,
         }
     }
 

@@ -9,15 +9,18 @@
 //! too. So cloth that is fine for a body tests its vertices alone. Analytic balls are treated
 //! alike.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::{DMat3, DVec3};
 use serde::{Deserialize, Serialize};
 
 use crate::collide::bodies::body_motion::{BodyMotion, Sweep};
-use crate::collide::bodies::deforming::{DeformedShape, Deforming};
-use crate::collide::bodies::distance_field::DistanceField;
+use crate::collide::bodies::deforming::{DeformedShape, Deforming, SampleError};
+use crate::collide::bodies::distance_field::{DistanceField, Sampling};
+use crate::collide::bodies::distance_in_time::{DeformingDistance, SweptDistance, Then};
 use crate::collide::bodies::enclosed::Enclosed;
+use crate::collide::bodies::when_asked::WhenAsked;
 use crate::collide::bvh::displacements::Displacements;
 use crate::collide::bvh::grid::Grid;
 use crate::collide::bvh::quantised::{Quantised, Siblings};
@@ -34,6 +37,9 @@ pub(in crate::collide) const FLAT: f64 = 0.98;
 /// Share of the distance to keep that faces of cloth may sag towards a body between their vertices
 /// before its blunt edges count.
 const SAG: f64 = 1.0 / 3.0;
+/// The most triangles of a body that is tested as a whole: its volumes are made in a small part of
+/// the time of a step.
+const WHOLE: usize = 50_000;
 /// Weights this close to zero mean the border of a triangle.
 pub(in crate::collide) const BOUNDARY: f64 = 1e-9;
 
@@ -55,6 +61,8 @@ pub(in crate::collide) enum Implicit<'a> {
     Formula(&'a AnalyticBody),
     /// By samples.
     Sampled(&'a DistanceField),
+    /// By samples of a body that deforms, in a step.
+    Swept(&'a SweptDistance),
 }
 
 impl HeapBytes for Collider {
@@ -82,20 +90,144 @@ owns_no_heap!(AnalyticBody);
 #[derive(Debug)]
 pub struct DistanceBody {
     /// The samples.
-    pub field: DistanceField,
-    /// The space that the mesh encloses, by which starts of pins and frames are judged.
-    pub mesh: Enclosed,
+    pub(in crate::collide) distance: SampledDistance,
+    /// The space that the mesh encloses at time 0, as the body sees it, by which starts of pins are
+    /// judged.
+    mesh: Arc<Enclosed>,
 }
 
-counts_heap!(DistanceBody: field, mesh);
+counts_heap!(DistanceBody: distance, mesh);
+
+/// The sampled distance of a body.
+#[derive(Debug)]
+pub enum SampledDistance {
+    /// The distance from a body that keeps its shape.
+    Still(Box<DistanceField>),
+    /// The distance from a body that deforms, at any time.
+    Deforming(Box<DeformingDistance>),
+    /// The distance from a body that deforms, in a step.
+    Swept(SweptDistance),
+}
+
+/// The parts that a step shares with the body are left out.
+impl HeapBytes for SampledDistance {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Still(field) => field.heap_bytes(),
+            Self::Deforming(distance) => distance.heap_bytes(),
+            Self::Swept(_) => 0,
+        }
+    }
+}
+
+/// The sampled distance of a body at one time.
+#[derive(Clone, Debug)]
+pub enum DistanceThen<'a> {
+    /// The distance from a body that keeps its shape.
+    Still(&'a DistanceField),
+    /// The distance from a body that deforms.
+    Deformed(Then),
+}
+
+impl DistanceThen<'_> {
+    /// The distance of a place from the surface, in m, as the body sees it; negative inside.
+    #[must_use]
+    pub fn distance(&self, p: DVec3) -> f64 {
+        match self {
+            Self::Still(field) => field.distance(p),
+            Self::Deformed(then) => then.distance(p),
+        }
+    }
+
+    /// The unit vector out of the body.
+    #[must_use]
+    pub fn normal(&self, p: DVec3) -> DVec3 {
+        match self {
+            Self::Still(field) => field.normal(p),
+            Self::Deformed(then) => then.normal(p),
+        }
+    }
+
+    /// The length in m by which the distance near the surface may err at a place.
+    #[must_use]
+    pub fn bound(&self, p: DVec3) -> f64 {
+        match self {
+            Self::Still(field) => field.bound(),
+            Self::Deformed(then) => then.bound(p),
+        }
+    }
+}
 
 impl DistanceBody {
     /// Samples the distance from a closed mesh that faces outwards, on a grid with cells of this
     /// side (m) for contacts within a reach (m).
     #[must_use]
     pub fn new(mesh: Enclosed, cell: f64, reach: f64) -> Self {
-        let field = DistanceField::new(&mesh, cell, reach);
-        Self { field, mesh }
+        let field = Box::new(DistanceField::new(&mesh, cell, reach));
+        Self {
+            distance: SampledDistance::Still(field),
+            mesh: Arc::new(mesh),
+        }
+    }
+
+    /// Does as [`Self::new`] for a mesh that deforms.
+    ///
+    /// # Errors
+    /// The samples of its start cannot be read.
+    pub fn deforming(
+        deforming: &Arc<Deforming>,
+        cell: f64,
+        reach: f64,
+    ) -> Result<Self, SampleError> {
+        let distance = DeformingDistance::new(Arc::clone(deforming), cell, reach)?;
+        Ok(Self {
+            mesh: Arc::new(distance.mesh_then(0.0)),
+            distance: SampledDistance::Deforming(Box::new(distance)),
+        })
+    }
+
+    /// How it is sampled; `None` in a step.
+    #[must_use]
+    pub fn sampling(&self) -> Option<Sampling> {
+        match &self.distance {
+            SampledDistance::Still(field) => Some(field.sampling()),
+            SampledDistance::Deforming(distance) => Some(distance.sampling()),
+            SampledDistance::Swept(_) => None,
+        }
+    }
+
+    /// The samples in time, if it deforms.
+    #[must_use]
+    pub fn in_time(&self) -> Option<&DeformingDistance> {
+        match &self.distance {
+            SampledDistance::Deforming(distance) => Some(distance),
+            SampledDistance::Still(_) | SampledDistance::Swept(_) => None,
+        }
+    }
+
+    /// The distance at a time in s; of a body in a step, when the step ends.
+    #[must_use]
+    pub fn then(&self, time: f64) -> DistanceThen<'_> {
+        match &self.distance {
+            SampledDistance::Still(field) => DistanceThen::Still(field),
+            SampledDistance::Deforming(distance) => DistanceThen::Deformed(distance.then(time)),
+            SampledDistance::Swept(swept) => DistanceThen::Deformed(swept.end()),
+        }
+    }
+
+    /// The space that its mesh encloses at time 0, as the body sees it.
+    #[must_use]
+    pub fn mesh_at_start(&self) -> &Enclosed {
+        &self.mesh
+    }
+
+    /// The space that its mesh encloses at a time in s, as the body sees it.
+    #[must_use]
+    pub fn mesh_then(&self, time: f64) -> Cow<'_, Enclosed> {
+        match self.in_time() {
+            Some(distance) => Cow::Owned(distance.mesh_then(time)),
+            None => Cow::Borrowed(&*self.mesh),
+        }
     }
 }
 
@@ -133,17 +265,12 @@ pub struct BodySurface {
     /// Where the vertices of a body that deforms are when the step ends, in m, and its length in s;
     /// `positions` are then those of its start.
     pub(in crate::collide) deforms: Option<(Arc<DeformedShape>, f64)>,
-    pub(in crate::collide) normals: Vec<DVec3>,
+    normals: WhenAsked<DVec3>,
     /// The first of the faces that lie back to back with another one. Cloth behind such a face is
     /// in front of that.
     pub(in crate::collide) two_sided: u32,
-    /// The edges and vertices that are features; `None` where the surface is as good as flat.
-    pub(in crate::collide) edge_features: Vec<Option<BodyFeature>>,
-    pub(in crate::collide) vertex_features: Vec<Option<BodyFeature>>,
-    /// The cosine, for each edge and vertex, of the widest angle between normals of its faces.
-    /// Directions in which it can be nearest lie no farther from any of them.
-    edge_cones: Vec<f64>,
-    vertex_cones: Vec<f64>,
+    edges: WhenAsked<Bend>,
+    vertices: WhenAsked<Bend>,
     pub(in crate::collide) tree: Arc<Bvh>,
     refit: Arc<Refit>,
     faces: Arc<FacesAt>,
@@ -153,6 +280,8 @@ pub struct BodySurface {
     deformed: Arc<Mutex<Option<Deformed>>>,
     /// Half the reach of contacts, in m.
     radius: f64,
+    /// Whether it is tested in patches, the subtrees of its tree.
+    in_patches: bool,
     /// The last volumes at rest, and the grid that they lie on.
     resting: Arc<Mutex<Option<Resting>>>,
 }
@@ -166,21 +295,19 @@ impl BodySurface {
             deforms: _,
             normals,
             two_sided: _,
-            edge_features,
-            vertex_features,
-            edge_cones,
-            vertex_cones,
+            edges,
+            vertices,
             tree: _,
             refit: _,
             faces: _,
             cloths: _,
             deformed: _,
             radius: _,
+            in_patches: _,
             resting: _,
         } = self;
-        let features = edge_features.heap_bytes() + vertex_features.heap_bytes();
-        let cones = edge_cones.heap_bytes() + vertex_cones.heap_bytes();
-        positions.heap_bytes() + normals.heap_bytes() + features + cones
+        let bends = edges.heap_bytes() + vertices.heap_bytes();
+        positions.heap_bytes() + normals.heap_bytes() + bends
     }
 }
 
@@ -272,6 +399,18 @@ impl Coarseness {
         0.125 * self.span * angle * along > SAG * self.distance
     }
 
+    /// Whether the vertices do not keep its faces off where the cosine of that angle is `cosine`.
+    ///
+    /// The angle is between 2 and π times the sine of its half, which tells in nearly all cases.
+    fn sags_over(&self, cosine: f64, width: f64) -> bool {
+        const ROUNDED: f64 = 1e-12;
+        let cosine = cosine.clamp(-1.0, 1.0);
+        let sine = (0.5 * (1.0 - cosine)).sqrt();
+        let sags = |angle: f64| self.sags(angle, width);
+        sags(std::f64::consts::PI * sine * (1.0 + ROUNDED) + ROUNDED)
+            && (sags(2.0 * sine * (1.0 - ROUNDED) - ROUNDED) || sags(libm::acos(cosine)))
+    }
+
     /// Whether they do not keep its faces off a ball of this radius (m).
     #[must_use]
     pub(crate) fn sags_on(&self, radius: f64) -> bool {
@@ -295,7 +434,6 @@ impl BodySurface {
         let x = |v: u32| mesh.positions[v as usize];
         let surface = Surface::new(&mesh.triangles, mesh.positions.len());
         let faces = FacesAt::new(&surface, mesh.positions.len());
-        let bends = Bends::new((&surface, two_sided), &faces, &mesh.positions, cloths);
         let items = (0..)
             .zip(&mesh.triangles)
             .map(|(i, t)| (i, t.iter().map(|&v| x(v)).sum::<DVec3>() / 3.0))
@@ -304,19 +442,18 @@ impl BodySurface {
         Self {
             refit: Arc::new(Refit::new(&tree, |t| mesh.triangles[t as usize])),
             tree: Arc::new(tree),
+            normals: WhenAsked::new(mesh.triangles.len()),
+            edges: WhenAsked::new(surface.edges().len()),
+            vertices: WhenAsked::new(mesh.positions.len()),
             surface: Arc::new(surface),
             positions: mesh.positions.clone(),
             deforms: None,
             two_sided,
-            normals: bends.normals,
-            edge_features: bends.edge_features,
-            vertex_features: bends.vertex_features,
-            edge_cones: bends.edge_cones,
-            vertex_cones: bends.vertex_cones,
             faces: Arc::new(faces),
             cloths: cloths.into(),
             deformed: Arc::default(),
             radius: 0.5 * reach,
+            in_patches: mesh.triangles.len() > WHOLE,
             resting: Arc::default(),
         }
     }
@@ -332,24 +469,21 @@ impl BodySurface {
             return Arc::clone(body);
         }
         let [start, end] = [time, time + dt].map(|time| deforming.at(time));
-        let surface = (&*self.surface, self.two_sided);
-        let bends = Bends::new(surface, &self.faces, &start.positions, &self.cloths);
         let body = Arc::new(Collider::Triangles(Box::new(Self {
             surface: Arc::clone(&self.surface),
             positions: start.positions.clone(),
             deforms: Some((end, dt)),
             two_sided: self.two_sided,
-            normals: bends.normals,
-            edge_features: bends.edge_features,
-            vertex_features: bends.vertex_features,
-            edge_cones: bends.edge_cones,
-            vertex_cones: bends.vertex_cones,
+            normals: self.normals.anew(),
+            edges: self.edges.anew(),
+            vertices: self.vertices.anew(),
             tree: Arc::clone(&self.tree),
             refit: Arc::clone(&self.refit),
             faces: Arc::clone(&self.faces),
             cloths: Arc::clone(&self.cloths),
             deformed: Arc::default(),
             radius: self.radius,
+            in_patches: self.in_patches,
             resting: Arc::default(),
         })));
         *kept = Some((key, Arc::clone(&body)));
@@ -381,12 +515,25 @@ impl BodySurface {
 }
 
 impl Collider {
-    /// The signed distance by which cloth meets it; `None` of triangles.
+    /// Whether cloth meets it by its signed distance.
+    pub(in crate::collide) fn is_implicit(&self) -> bool {
+        match self {
+            Self::Triangles(_) => false,
+            Self::Analytic(_) | Self::Distance(_) => true,
+        }
+    }
+
+    /// The signed distance by which cloth meets it in a step; `None` of triangles.
     pub(in crate::collide) fn implicit(&self) -> Option<Implicit<'_>> {
         match self {
             Self::Triangles(_) => None,
             Self::Analytic(body) => Some(Implicit::Formula(body)),
-            Self::Distance(body) => Some(Implicit::Sampled(&body.field)),
+            Self::Distance(body) => match &body.distance {
+                SampledDistance::Still(field) => Some(Implicit::Sampled(field)),
+                SampledDistance::Swept(swept) => Some(Implicit::Swept(swept)),
+                // Steps ask for it as it is in them.
+                SampledDistance::Deforming(_) => None,
+            },
         }
     }
 
@@ -400,6 +547,13 @@ impl Collider {
         match (self, motion.deforming()) {
             (Self::Triangles(surface), Some(deforming)) => {
                 Some(surface.in_step(deforming, time, dt))
+            }
+            (Self::Distance(body), _) => {
+                let swept = body.in_time()?.in_step([time, time + dt]);
+                Some(Arc::new(Self::Distance(Arc::new(DistanceBody {
+                    distance: SampledDistance::Swept(swept),
+                    mesh: Arc::clone(&body.mesh),
+                }))))
             }
             _ => None,
         }
@@ -460,90 +614,130 @@ impl FacesAt {
     }
 }
 
-/// Where and how a surface bends.
-struct Bends {
-    normals: Vec<DVec3>,
-    edge_features: Vec<Option<BodyFeature>>,
-    vertex_features: Vec<Option<BodyFeature>>,
-    edge_cones: Vec<f64>,
-    vertex_cones: Vec<f64>,
+/// How a surface bends at an edge or a vertex.
+#[derive(Clone, Copy, Debug)]
+struct Bend {
+    /// The feature that it is; `None` where the surface is as good as flat.
+    feature: Option<BodyFeature>,
+    /// The cosine of the widest angle between normals of its faces. Directions in which it can be
+    /// nearest lie no farther from any of them.
+    cone: f64,
+    /// Whether it is an edge over which some cloth sags.
+    sags: bool,
 }
 
-impl Bends {
-    fn new(
-        (surface, two_sided): (&Surface, u32),
-        faces: &FacesAt,
-        positions: &[DVec3],
-        cloths: &[Coarseness],
-    ) -> Self {
-        let x = |v: u32| positions[v as usize];
-        let triangles = surface.triangles();
-        let (mut normals, mut areas) = (Vec::new(), Vec::new());
-        for &[a, b, c] in triangles {
-            let normal = (x(b) - x(a)).cross(x(c) - x(a));
-            areas.push(normal.length());
-            normals.push(normal.normalize_or_zero());
-        }
-        let mut room = Vec::new();
-        let mut edge_features = Vec::with_capacity(surface.edges().len());
-        let mut edge_cones = Vec::with_capacity(surface.edges().len());
-        let mut blunt = Vec::new();
-        for (edge, ends) in surface.edges().iter().enumerate() {
-            let [a, b] = ends.map(x);
-            let at = at_feature(faces.edges.of(edge), &normals, &mut room);
-            let mut feature = sharp(at, true);
-            let cone = cone(at, true);
-            // The sum of the heights of its faces over it.
-            let heights = (faces.edges.of(edge).iter())
-                .fold(0.0, |sum, &face| sum + areas[face as usize] / a.distance(b));
-            // Centres of two triangles lie a third of their heights from the edge between them.
-            let width = heights / 3.0;
-            let angle = libm::acos(cone.clamp(-1.0, 1.0));
-            if cloths.iter().any(|cloth| cloth.sags(angle, width)) {
-                feature.get_or_insert_with(|| BodyFeature::blunt(at));
-                blunt.extend_from_slice(ends);
+owns_no_heap!(Bend);
+
+/// Calls a function with the normals of some faces. There are few of these at most features.
+fn with_normals<R>(
+    faces: &[u32],
+    normal: impl Fn(u32) -> DVec3,
+    of: impl FnOnce(&[DVec3]) -> R,
+) -> R {
+    const FEW: usize = 12;
+    let mut few = [DVec3::ZERO; FEW];
+    match few.get_mut(..faces.len()) {
+        Some(normals) => {
+            for (own, &face) in normals.iter_mut().zip(faces) {
+                *own = normal(face);
             }
-            edge_features.push(feature);
-            edge_cones.push(cone);
+            of(normals)
         }
-        let mut vertex_features = Vec::with_capacity(positions.len());
-        let mut vertex_cones = Vec::with_capacity(positions.len());
-        for vertex in 0..positions.len() {
-            let at = at_feature(faces.vertices.of(vertex), &normals, &mut room);
-            vertex_features.push(sharp(at, false));
-            vertex_cones.push(cone(at, false));
-        }
-        for vertex in blunt {
-            let vertex = vertex as usize;
-            let at = at_feature(faces.vertices.of(vertex), &normals, &mut room);
-            vertex_features[vertex].get_or_insert_with(|| BodyFeature::blunt(at));
-        }
-        let features = [
-            (&mut edge_features, &faces.edges),
-            (&mut vertex_features, &faces.vertices),
-        ];
-        for (features, faces) in features {
-            for (number, feature) in features.iter_mut().enumerate() {
-                if let (Some(feature), Some(face)) = (feature, faces.of(number).first()) {
-                    feature.two_sided = *face >= two_sided;
-                }
-            }
-        }
-        Self {
-            normals,
-            edge_features,
-            vertex_features,
-            edge_cones,
-            vertex_cones,
-        }
+        None => of(&faces.iter().map(|&face| normal(face)).collect::<Vec<_>>()),
     }
 }
 
-/// The normals of some faces.
-fn at_feature<'r>(faces: &[u32], normals: &[DVec3], room: &'r mut Vec<DVec3>) -> &'r [DVec3] {
-    room.clear();
-    room.extend(faces.iter().map(|&face| normals[face as usize]));
-    room
+impl BodySurface {
+    /// The vector normal to a face, twice as long as its area.
+    fn area(&self, face: u32) -> DVec3 {
+        let corners = self.surface.triangles()[face as usize];
+        let [a, b, c] = corners.map(|v| self.positions[v as usize]);
+        (b - a).cross(c - a)
+    }
+
+    /// The unit vector out of a face; none of one without area.
+    #[inline]
+    pub(in crate::collide) fn normal(&self, face: u32) -> DVec3 {
+        let normal = |face: u32| self.area(face).normalize_or_zero();
+        *self.normals.get(face, normal)
+    }
+
+    /// The feature that an edge is; `None` where the surface is as good as flat.
+    #[inline]
+    pub(in crate::collide) fn edge_feature(&self, edge: u32) -> Option<BodyFeature> {
+        self.edge(edge).feature
+    }
+
+    /// The feature that a vertex is; `None` where the surface is as good as flat.
+    #[inline]
+    pub(in crate::collide) fn vertex_feature(&self, vertex: u32) -> Option<BodyFeature> {
+        self.vertex(vertex).feature
+    }
+
+    #[inline]
+    fn edge(&self, edge: u32) -> &Bend {
+        self.edges.get(edge, |edge| self.bend_of_edge(edge))
+    }
+
+    #[inline]
+    fn vertex(&self, vertex: u32) -> &Bend {
+        self.vertices
+            .get(vertex, |vertex| self.bend_of_vertex(vertex))
+    }
+
+    fn bend_of_edge(&self, edge: u32) -> Bend {
+        let ends = self.surface.edges()[edge as usize];
+        let [a, b] = ends.map(|v| self.positions[v as usize]);
+        let faces = self.faces.edges.of(edge as usize);
+        let bend = |at: &[DVec3]| {
+            let (mut feature, cone) = bend(at, true);
+            // The sum of the heights of its faces over it.
+            let heights = (faces.iter()).fold(0.0, |sum, &face| {
+                sum + self.area(face).length() / a.distance(b)
+            });
+            // Centres of two triangles lie a third of their heights from the edge between them.
+            let width = heights / 3.0;
+            let sags = (self.cloths.iter()).any(|cloth| cloth.sags_over(cone, width));
+            if sags {
+                feature.get_or_insert_with(|| BodyFeature::blunt(at));
+            }
+            Bend {
+                feature: self.sided(feature, faces),
+                cone,
+                sags,
+            }
+        };
+        with_normals(faces, |face| self.normal(face), bend)
+    }
+
+    fn bend_of_vertex(&self, vertex: u32) -> Bend {
+        let faces = self.faces.vertices.of(vertex as usize);
+        let bend = |at: &[DVec3]| {
+            let (mut feature, cone) = bend(at, false);
+            // It is blunt if an edge at it is.
+            let sags = |edge: u32| {
+                self.surface.edges()[edge as usize].contains(&vertex) && self.edge(edge).sags
+            };
+            let mut edges = faces.iter().flat_map(|&face| self.surface.edges_of(face));
+            if feature.is_none() && edges.any(sags) {
+                feature = Some(BodyFeature::blunt(at));
+            }
+            Bend {
+                feature: self.sided(feature, faces),
+                cone,
+                sags: false,
+            }
+        };
+        with_normals(faces, |face| self.normal(face), bend)
+    }
+
+    /// A feature where these faces meet, told whether they lie back to back with others.
+    fn sided(&self, feature: Option<BodyFeature>, faces: &[u32]) -> Option<BodyFeature> {
+        feature.map(|feature| BodyFeature {
+            two_sided: faces.first().is_some_and(|&face| face >= self.two_sided),
+            ..feature
+        })
+    }
 }
 
 impl BodySurface {
@@ -564,16 +758,16 @@ impl BodySurface {
         let corners = self.surface.triangles()[face as usize];
         let zero = weights.map(|w| w <= BOUNDARY);
         let cone = match zero {
-            [false, true, true] => self.vertex_cones[corners[0] as usize],
-            [true, false, true] => self.vertex_cones[corners[1] as usize],
-            [true, true, false] => self.vertex_cones[corners[2] as usize],
+            [false, true, true] => self.vertex(corners[0]).cone,
+            [true, false, true] => self.vertex(corners[1]).cone,
+            [true, true, false] => self.vertex(corners[2]).cone,
             // The edge from corner k to the next is opposite to the corner after that.
-            [false, false, true] => self.edge_cones[self.surface.edges_of(face)[0] as usize],
-            [true, false, false] => self.edge_cones[self.surface.edges_of(face)[1] as usize],
-            [false, true, false] => self.edge_cones[self.surface.edges_of(face)[2] as usize],
+            [false, false, true] => self.edge(self.surface.edges_of(face)[0]).cone,
+            [true, false, false] => self.edge(self.surface.edges_of(face)[1]).cone,
+            [false, true, false] => self.edge(self.surface.edges_of(face)[2]).cone,
             _ => return true,
         };
-        normal.dot(self.normals[face as usize]) >= cone - 1e-6
+        normal.dot(self.normal(face)) >= cone - 1e-6
     }
 
     /// Displacements of the vertices in a step of `dt` seconds, seen from the origin of the grid.
@@ -604,6 +798,38 @@ impl BodySurface {
         vertices: &mut Vec<Quantised>,
     ) {
         grid.measure(displacements, grid.origin(), self.radius, vertices);
+    }
+
+    /// Whether it is tested in patches while it moves: each has boxes of its own, and volumes if
+    /// cloth is near it.
+    pub(in crate::collide) fn is_in_patches(&self) -> bool {
+        self.in_patches
+    }
+
+    /// Has it tested in patches, however few triangles it has.
+    #[cfg(test)]
+    pub(in crate::collide) fn cut_into_patches(&mut self) {
+        self.in_patches = true;
+    }
+
+    /// The refit of its tree, which knows its patches.
+    pub(in crate::collide) fn patches(&self) -> &Refit {
+        &self.refit
+    }
+
+    /// Half the reach of contacts, by which volumes are inflated, in m.
+    pub(in crate::collide) fn radius(&self) -> f64 {
+        self.radius
+    }
+
+    /// The ends of the displacement of a vertex in a step of `dt` seconds, in m.
+    #[inline]
+    pub(in crate::collide) fn ends(&self, vertex: u32, (sweep, dt): (&Sweep, f64)) -> [DVec3; 2] {
+        let start = self.positions[vertex as usize];
+        match &self.deforms {
+            None => sweep.ends(start, dt),
+            Some((end, _)) => [start, end.positions[vertex as usize]],
+        }
     }
 
     /// Computes the volumes of the nodes from those of the vertices.
@@ -639,17 +865,22 @@ type Deformed = ([u64; 2], Arc<Collider>);
 /// Volumes and their grid.
 type Resting = (Grid, Arc<Vec<Siblings>>);
 
-/// The smallest cosine between two of the normals; −1 at an open edge, where any direction is
-/// possible.
-fn cone(faces: &[DVec3], edge: bool) -> f64 {
-    if edge && faces.len() == 1 {
-        return -1.0;
-    }
+/// The feature where faces with these normals meet, if it is sharp, and the smallest cosine between
+/// two of the normals. An open edge is sharp, and any direction is possible there, so that it has
+/// −1; a lone vertex is not.
+fn bend(faces: &[DVec3], edge: bool) -> (Option<BodyFeature>, f64) {
     let pairs = faces
         .iter()
         .enumerate()
         .flat_map(|(i, a)| faces[..i].iter().map(|b| a.dot(*b)));
-    pairs.fold(1.0, f64::min)
+    let least = pairs.fold(1.0, f64::min);
+    let open = edge && faces.len() == 1;
+    let feature = (least < FLAT || open).then(|| BodyFeature {
+        outward: mean(faces),
+        blunt: false,
+        two_sided: false,
+    });
+    (feature, if open { -1.0 } else { least })
 }
 
 impl BodyFeature {
@@ -679,21 +910,6 @@ fn mean(normals: &[DVec3]) -> DVec3 {
 
 /// The length below which a sum of unit vectors is rounding.
 const NO_DIRECTION: f64 = 1e-9;
-
-/// The feature where faces with these normals meet, if it is sharp. An open edge is sharp, a lone
-/// vertex is not.
-fn sharp(faces: &[DVec3], edge: bool) -> Option<BodyFeature> {
-    let bends = faces
-        .iter()
-        .enumerate()
-        .any(|(i, a)| faces[..i].iter().any(|b| a.dot(*b) < FLAT));
-    let open = edge && faces.len() == 1;
-    (bends || open).then(|| BodyFeature {
-        outward: mean(faces),
-        blunt: false,
-        two_sided: false,
-    })
-}
 
 impl Analytic {
     /// The signed distance for a shape; `None` for a mesh.
@@ -767,9 +983,10 @@ mod tests {
             distance: 0.004,
         };
         let body = BodySurface::new(&mesh, 0.006, &[cloth]);
-        let features = body.edge_features.iter().flatten();
+        let edges = body.surface.edges().len() as u32;
+        let features = (0..edges).filter_map(|edge| body.edge_feature(edge));
         assert!(features.clone().all(|feature| feature.blunt));
-        features.count() as f64 / body.edge_features.len() as f64
+        features.count() as f64 / f64::from(edges)
     }
 
     /// The span of which a face sags by a third of 4 mm on a ball of 3 cm is 17.9 mm.
@@ -799,7 +1016,8 @@ mod tests {
                 distance: 0.004,
             };
             let body = BodySurface::new(&mesh, 0.006, &[cloth]);
-            let sharp = body.edge_features.iter().flatten();
+            let edges = 0..body.surface.edges().len() as u32;
+            let sharp = edges.filter_map(|edge| body.edge_feature(edge));
             assert!(sharp.clone().all(|feature| !feature.blunt));
             // Four on each of twelve sides.
             assert_eq!(sharp.count(), 48);

@@ -134,6 +134,51 @@ impl Deforming {
         self.source.times()
     }
 
+    /// How all of it moves besides.
+    #[must_use]
+    pub(super) fn whole(&self) -> &BodyMotion {
+        &self.motion
+    }
+
+    /// The number of the first sample after a time in s; that of all of them after the last one.
+    pub(super) fn index_after(&self, time: f64) -> usize {
+        self.times().partition_point(|&at| at <= time)
+    }
+
+    /// A sample as the body's own axes see it, in m.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn sample(&self, index: usize) -> Result<Arc<Vec<DVec3>>, SampleError> {
+        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        sample(&*self.source, &mut samples, index)
+    }
+
+    /// The space that its triangles enclose with their vertices at these places, in m.
+    pub(super) fn enclosed_of(&self, positions: Vec<DVec3>) -> Enclosed {
+        self.at_start.deformed(positions)
+    }
+
+    /// The space that it encloses at a time in s as its own axes see it. Where samples cannot be
+    /// read, that of another time, with a [fault](Self::fault).
+    pub(super) fn enclosed_within(&self, time: f64) -> Enclosed {
+        let still = BodyMotion::constant(DVec3::ZERO);
+        let read = {
+            let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+            positions(&*self.source, &still, &mut samples, time)
+        };
+        let positions = read.unwrap_or_else(|error| {
+            self.fail(&*error);
+            self.at_start.positions().to_vec()
+        });
+        self.enclosed_of(positions)
+    }
+
+    /// Keeps the reason why a sample could not be read.
+    pub(super) fn fail(&self, error: &(dyn Error + Send + Sync)) {
+        self.fault.get_or_init(|| error.to_string());
+    }
+
     /// Reads what a step between these times (s) needs at its start and at its end.
     ///
     /// # Errors
@@ -150,7 +195,7 @@ impl Deforming {
     #[must_use]
     pub fn at(&self, time: f64) -> Arc<DeformedShape> {
         self.made_at(time).unwrap_or_else(|error| {
-            self.fault.get_or_init(|| error.to_string());
+            self.fail(&*error);
             Arc::new(self.shape(self.at_start.positions().to_vec()))
         })
     }
@@ -200,6 +245,26 @@ fn keep<K, T>(kept: &mut Kept<K, T>, most: usize, key: K, made: &Arc<T>) {
     kept.push((key, Arc::clone(made)));
 }
 
+/// A sample, with those that were read last.
+fn sample(
+    source: &dyn SampleSource,
+    samples: &mut Kept<usize, Vec<DVec3>>,
+    index: usize,
+) -> Result<Arc<Vec<DVec3>>, SampleError> {
+    if let Some((_, known)) = samples.iter().find(|(known, _)| *known == index) {
+        return Ok(Arc::clone(known));
+    }
+    if samples.len() >= SAMPLES {
+        // Time goes on: the earliest is the one that will not be wanted.
+        let earliest = samples.iter().enumerate().min_by_key(|(_, (at, _))| *at);
+        let earliest = earliest.map(|(place, _)| place);
+        earliest.map(|place| samples.remove(place));
+    }
+    let read = Arc::new(source.read(index)?);
+    samples.push((index, Arc::clone(&read)));
+    Ok(read)
+}
+
 /// Where vertices are at a time in s, with the samples that were read last.
 fn positions(
     source: &dyn SampleSource,
@@ -207,20 +272,7 @@ fn positions(
     samples: &mut Kept<usize, Vec<DVec3>>,
     time: f64,
 ) -> Result<Vec<DVec3>, SampleError> {
-    let mut sample = |index: usize| -> Result<Arc<Vec<DVec3>>, SampleError> {
-        if let Some((_, known)) = samples.iter().find(|(known, _)| *known == index) {
-            return Ok(Arc::clone(known));
-        }
-        if samples.len() >= SAMPLES {
-            // Time goes on: the earliest is the one that will not be wanted.
-            let earliest = samples.iter().enumerate().min_by_key(|(_, (at, _))| *at);
-            let earliest = earliest.map(|(place, _)| place);
-            earliest.map(|place| samples.remove(place));
-        }
-        let read = Arc::new(source.read(index)?);
-        samples.push((index, Arc::clone(&read)));
-        Ok(read)
-    };
+    let mut sample = |index: usize| sample(source, samples, index);
     let times = source.times();
     let after = times.partition_point(|&at| at <= time);
     let mut positions = match (after.checked_sub(1), times.get(after)) {

@@ -8,9 +8,11 @@
 //! holds one number: a bound below the distance of all of it, with its sign.
 //!
 //! Samples are distances from the nearest triangle, negative where the mesh winds around them
-//! ([`Enclosed`]), rounded to single precision. A block has the samples on all of its sides, so
-//! that a cell has its eight corners in one block; neighbours have the same bits on the side that
-//! they share, and the interpolant is continuous.
+//! ([`Enclosed`]), rounded to single precision, and no more than some cells beyond what is within
+//! reach. A block has the samples on all of its sides, so that a cell has its eight corners in one
+//! block; neighbours have the same bits on the side that they share, and the interpolant is
+//! continuous. [`sampling`] says how they are found. The samples of a mesh that keeps its shape are
+//! found before a run, and those of one that deforms when they are asked for.
 //!
 //! **Error.** Signed distance is a function of slope 1 at most. The trilinear interpolant has
 //! weights wᵢ with Σ wᵢ xᵢ = x, so it errs by at most Σ wᵢ |xᵢ − x| ≤ √(Σ wᵢ
@@ -32,16 +34,20 @@
 //!
 //! * \[Bri03\] Bridson: Computational aspects of dynamic surfaces.
 
+use std::sync::{Arc, OnceLock};
+
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
 
 use super::enclosed::Enclosed;
-use crate::heap_bytes::{HeapBytes as _, counts_heap};
+use crate::heap_bytes::{HeapBytes, counts_heap};
 use crate::mesh::TriMesh;
 use crate::parallel;
 
+mod sampling;
+
 /// The signed distance from a mesh where it was placed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct DistanceField {
     layout: Layout,
     /// A bound below the distance from each block without samples, in m, with the sign of the
@@ -49,12 +55,38 @@ pub struct DistanceField {
     far: Vec<f32>,
     /// The number of each block among those with samples, or [`NONE`].
     places: Vec<u32>,
-    /// The samples of blocks that have them, in m, x first.
-    samples: Vec<f32>,
+    samples: Samples,
     error: f64,
 }
 
 counts_heap!(DistanceField: far, places, samples; without layout, error);
+
+/// The samples of blocks that have them, in m, x first.
+#[derive(Clone, Debug)]
+enum Samples {
+    /// The samples of all, one block after the other.
+    All(Vec<f32>),
+    /// The samples of each block that was asked for.
+    Asked {
+        of: Arc<Enclosed>,
+        /// The numbers of the blocks.
+        numbers: Vec<u32>,
+        blocks: Vec<OnceLock<Vec<f32>>>,
+    },
+}
+
+impl HeapBytes for Samples {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::All(samples) => samples.heap_bytes(),
+            Self::Asked {
+                of,
+                numbers,
+                blocks,
+            } => of.own_bytes() + numbers.heap_bytes() + blocks.heap_bytes(),
+        }
+    }
+}
 
 /// How a distance is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +103,18 @@ pub struct Sampling {
     pub sampled_blocks: usize,
     /// The bytes of blocks and samples.
     pub bytes: usize,
+    /// The length in m by which interpolation in time may err besides, between the samples of a
+    /// body that deforms which were come by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_time_m: Option<f64>,
+}
+
+impl Sampling {
+    /// The length in m by which the distance errs nowhere, at no time that was come by.
+    #[must_use]
+    pub fn largest_m(&self) -> f64 {
+        self.bound_m + self.in_time_m.unwrap_or(0.0)
+    }
 }
 
 /// A grid of blocks around a mesh.
@@ -88,6 +132,20 @@ struct Layout {
     mesh: [DVec3; 2],
     /// The distance in m from the surface up to which blocks have samples.
     band: f64,
+    /// The most that a sample says, in m: those that are farther say this.
+    most: f64,
+    /// The most that [`DistanceField::held`] says, in m.
+    held: f64,
+}
+
+/// The interpolant as it is continuous everywhere.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Held {
+    /// The interpolant in m, but no more than a bound on either side, which blocks without samples
+    /// say.
+    pub(super) value: f64,
+    /// The radius in m around the place in which it has that bound, outside of the body.
+    pub(super) free: f64,
 }
 
 /// The size of a grid, before its samples are computed.
@@ -138,12 +196,17 @@ const LEAST_SIDE: u32 = 4;
 /// And no more than this, which is for more cells than can be numbered.
 const MOST_SIDE: u32 = 1000;
 /// The largest slope of the interpolant: √3, and what rounding adds.
-const SLOPE: f64 = 1.7321;
+pub(super) const SLOPE: f64 = 1.7321;
 /// The largest error of the interpolant in sides of a cell: √3 / 2, and what rounding adds.
 const BOUND: f64 = 0.8661;
 /// The sides of a cell by which samples go beyond what is within reach. A way that comes out of a
 /// block without samples gets on by one, and normals ask half a cell away.
 const BEYOND: f64 = 1.01;
+/// The sides of a cell beyond what is within reach up to which samples are distances: a normal
+/// within reach asks for no others.
+const TOLD: f64 = 3.2;
+/// The share of the bound of a block that is kept, for rounding.
+const LEAST_SHARE_OF_FAR: f64 = 1.0 - 1e-6;
 /// The length in sides of a cell over which a way may be looked at in the wrong one of two
 /// neighbouring cells.
 const SLIVER: f64 = 1e-9;
@@ -172,7 +235,18 @@ impl Layout {
             blocks: blocks.map(|count| count as u32),
             mesh,
             band,
+            most: reach + TOLD * cell,
+            // Samples beside blocks without any are more than that.
+            held: reach + cell,
         }
+    }
+
+    /// The largest coordinate of the grid, in m.
+    fn largest(&self) -> f64 {
+        self.mesh
+            .map(|p| p.abs().max_element())
+            .into_iter()
+            .fold(self.band, f64::max)
     }
 
     fn expected(&self, area: f64) -> Expected {
@@ -246,29 +320,80 @@ impl DistanceField {
         Layout::new(bounds, cell, reach).expected(areas.sum())
     }
 
+    /// How many blocks the grid of a mesh has, for such cells and such a reach.
+    pub(super) fn blocks_for(of: &Enclosed, cell: f64, reach: f64) -> f64 {
+        let counts = Layout::new(of.bounds(), cell, reach).blocks;
+        counts.map(f64::from).iter().product()
+    }
+
     /// Samples the distance from a mesh on a grid with cells of this side, in m. Contacts may ask
     /// for what is within `reach` (m). The grid must be of a size that [can be
     /// numbered](Expected::can_be_numbered).
     #[must_use]
     pub fn new(of: &Enclosed, cell: f64, reach: f64) -> Self {
         let layout = Layout::new(of.bounds(), cell, reach);
-        let (far, near) = blocks(of, &layout);
-        let mut places = vec![NONE; far.len()];
-        for (place, &number) in near.iter().enumerate() {
-            places[number] = place as u32;
+        let (far, near) = sampling::blocks(of, &layout);
+        let of_block = |k: usize| sampling::block_with_error(of, &layout, near[k] as usize);
+        let blocks = parallel::map(near.len(), of_block);
+        let mut samples = Vec::with_capacity(near.len() * layout.per_block());
+        let mut error = 0.0_f64;
+        for block in blocks {
+            samples.extend(block.samples);
+            error = error.max(block.error);
         }
-        let samples = parallel::map(near.len(), |k| samples(of, &layout, near[k]));
-        let mut field = Self {
+        Self {
+            places: places(far.len(), &near),
             layout,
             far,
-            places,
-            samples: samples.concat(),
+            samples: Samples::All(samples),
+            error,
+        }
+    }
+
+    /// Does as [`Self::new`], with the same bits, but finds the samples of a block when they are
+    /// first asked for, and no error.
+    #[must_use]
+    pub(super) fn when_asked(of: Arc<Enclosed>, cell: f64, reach: f64) -> Self {
+        let layout = Layout::new(of.bounds(), cell, reach);
+        let (far, numbers) = sampling::blocks(&of, &layout);
+        let mut blocks = Vec::new();
+        blocks.resize_with(numbers.len(), OnceLock::new);
+        Self {
+            places: places(far.len(), &numbers),
+            layout,
+            far,
+            samples: Samples::Asked {
+                of,
+                numbers,
+                blocks,
+            },
             error: 0.0,
-        };
-        drop(samples);
-        let errors = parallel::map(near.len(), |k| field.error_in(of, near[k]));
-        field.error = errors.into_iter().fold(0.0, f64::max);
-        field
+        }
+    }
+
+    /// The samples of a block, by its place among those that have any.
+    #[inline]
+    fn block(&self, place: usize) -> &[f32] {
+        match &self.samples {
+            Samples::All(samples) => {
+                let count = self.layout.per_block();
+                &samples[place * count..(place + 1) * count]
+            }
+            Samples::Asked {
+                of,
+                numbers,
+                blocks,
+            } => blocks[place]
+                .get_or_init(|| sampling::block(of, &self.layout, numbers[place] as usize)),
+        }
+    }
+
+    /// How many blocks have samples.
+    fn sampled_blocks(&self) -> usize {
+        match &self.samples {
+            Samples::All(samples) => samples.len() / self.layout.per_block(),
+            Samples::Asked { numbers, .. } => numbers.len(),
+        }
     }
 
     /// How it is sampled.
@@ -279,8 +404,9 @@ impl DistanceField {
             error_m: self.error(),
             bound_m: self.bound(),
             blocks: self.places.len(),
-            sampled_blocks: self.samples.len() / self.layout.per_block(),
+            sampled_blocks: self.sampled_blocks(),
             bytes: self.heap_bytes(),
+            in_time_m: None,
         }
     }
 
@@ -334,12 +460,42 @@ impl DistanceField {
             (sampled, DVec3::from_array(differences))
         };
         let (sampled, near) = across(0.5 * self.layout.cell);
-        let direction = match sampled {
-            true => near,
-            // Bounds of blocks differ by the way between these.
-            false => across(self.layout.block()).1,
-        };
-        direction.try_normalize().unwrap_or(DVec3::Z)
+        let near = near.try_normalize().filter(|_| sampled);
+        // Bounds of blocks differ by the way between these.
+        near.or_else(|| across(self.layout.block()).1.try_normalize())
+            .unwrap_or(DVec3::Z)
+    }
+
+    /// The distance of a place from the surface, as a function of slope √3 or less everywhere.
+    #[inline]
+    pub(super) fn held(&self, p: DVec3) -> Held {
+        let most = self.layout.held;
+        match self.read(p) {
+            Reading::Sampled(distance) => Held {
+                value: distance.clamp(-most, most),
+                free: 0.0,
+            },
+            Reading::Beyond(distance) => Held {
+                value: most.copysign(distance),
+                // All of that ball is as far from the mesh that no sample in it says less.
+                free: (distance - self.bound() - most).max(0.0),
+            },
+        }
+    }
+
+    /// The side of a block, in m.
+    pub(super) fn block_side(&self) -> f64 {
+        self.layout.block()
+    }
+
+    /// The side of a cell, in m.
+    pub(super) fn cell(&self) -> f64 {
+        self.layout.cell
+    }
+
+    /// The most that [`Self::held`] says, in m.
+    pub(super) fn most_held(&self) -> f64 {
+        self.layout.held
     }
 
     /// A bound below the interpolant in all of a ball with this middle and this radius, in m.
@@ -462,44 +618,20 @@ impl DistanceField {
         }
         let [x, y, z] = cell.map(|at| (at % self.layout.side) as usize);
         let row = self.layout.side as usize + 1;
-        let first = place as usize * row * row * row + (z * row + y) * row + x;
+        let (first, samples) = ((z * row + y) * row + x, self.block(place as usize));
         let sample = |k: usize| {
             let at = first + (k & 1) + (k >> 1 & 1) * row + (k >> 2) * row * row;
-            f64::from(self.samples[at])
+            f64::from(samples[at])
         };
         Some((
             std::array::from_fn(sample),
             DVec3::from_array(cell.map(f64::from)),
         ))
     }
-
-    /// The largest error in the middle of the cells of a block at the surface, in m.
-    fn error_in(&self, of: &Enclosed, number: usize) -> f64 {
-        let (layout, mut largest, mut guess) = (&self.layout, 0.0_f64, None);
-        for cell in all_below(layout.side) {
-            let first = layout.first_cell(number);
-            let at: [u32; 3] = std::array::from_fn(|k| first[k] + cell[k]);
-            let middle = layout.node(at) + DVec3::splat(0.5 * layout.cell);
-            let Reading::Sampled(found) = self.read(middle) else {
-                continue;
-            };
-            if found.abs() <= layout.cell {
-                let (distance, triangle) = of.nearest_from(middle, guess);
-                guess = Some(triangle);
-                let exact = if of.contains(middle) {
-                    -distance
-                } else {
-                    distance
-                };
-                largest = largest.max((found - exact).abs());
-            }
-        }
-        largest
-    }
 }
 
 /// The length in m by which the interpolant errs nowhere, for cells of this side.
-fn largest_error(cell: f64) -> f64 {
+pub(super) fn largest_error(cell: f64) -> f64 {
     BOUND * cell
 }
 
@@ -509,71 +641,24 @@ fn all_below(count: u32) -> impl Iterator<Item = [u32; 3]> {
     pairs.flat_map(move |(y, z)| (0..count).map(move |x| [x, y, z]))
 }
 
-/// Bounds below the distances from all blocks, and the numbers of those that want samples.
-fn blocks(of: &Enclosed, layout: &Layout) -> (Vec<f32>, Vec<usize>) {
-    let radius = BOUND * layout.block();
-    let across = layout.blocks[0] as usize;
-    let row = |number: usize| {
-        let mut found = Vec::with_capacity(across);
-        let mut before: Option<f64> = None;
-        for number in number * across..(number + 1) * across {
-            let middle =
-                layout.node(layout.first_cell(number)) + DVec3::splat(0.5 * layout.block());
-            let mut away = of.distance_at_least(middle) - radius;
-            if away <= layout.band {
-                away = of.distance(middle) - radius;
-            }
-            if away <= layout.band {
-                before = None;
-                found.push(None);
-                continue;
-            }
-            // There is no surface in this block nor in the one before: they are on one side.
-            let sign = before.unwrap_or_else(|| if of.contains(middle) { -1.0 } else { 1.0 });
-            before = Some(sign);
-            // Rounded downwards.
-            found.push(Some((sign * away * (1.0 - 1e-6)) as f32));
-        }
-        found
-    };
-    let rows = parallel::map(layout.count() / across, row).concat();
-    let near = (0..rows.len()).filter(|&number| rows[number].is_none());
-    let near = near.collect();
-    let far = rows.into_iter().map(Option::unwrap_or_default).collect();
-    (far, near)
-}
-
-/// The samples of a block.
-fn samples(of: &Enclosed, layout: &Layout, number: usize) -> Vec<f32> {
-    let first = layout.first_cell(number);
-    let row = layout.side as usize + 1;
-    let mut found: Vec<f64> = Vec::with_capacity(layout.per_block());
-    let mut nearest = Vec::with_capacity(layout.per_block());
-    for at in all_below(layout.side + 1) {
-        let p = layout.node(std::array::from_fn(|k| first[k] + at[k]));
-        // The sample before along x, or else along y, or along z.
-        let steps = [1, row, row * row];
-        let before = (0..3).find(|&k| at[k] > 0).map(|k| found.len() - steps[k]);
-        let guess = before.map(|before| nearest[before]);
-        let (distance, triangle) = of.nearest_from(p, guess);
-        // Where both are too far for a surface between them they are on one side.
-        let known = before.filter(|&k| found[k].abs() + distance > 1.001 * layout.cell);
-        let inside = known.map_or_else(|| of.contains(p), |known| found[known] < 0.0);
-        found.push(if inside { -distance } else { distance });
-        nearest.push(triangle);
+/// The place of each of `count` blocks among those that have samples.
+fn places(count: usize, near: &[u32]) -> Vec<u32> {
+    let mut places = vec![NONE; count];
+    for (place, &number) in (0..).zip(near) {
+        places[number as usize] = place;
     }
-    found.into_iter().map(|distance| distance as f32).collect()
+    places
 }
 
 /// Whether a length is at least this, which no length is that is no number.
 #[inline]
-fn keeps(length: f64, least: f64) -> bool {
+pub(super) fn keeps(length: f64, least: f64) -> bool {
     length >= least
 }
 
 /// The place a share of the way from one to another.
 #[inline]
-fn along([from, to]: [DVec3; 2], share: f64) -> DVec3 {
+pub(super) fn along([from, to]: [DVec3; 2], share: f64) -> DVec3 {
     // The end has its own bits, by which it is looked at again.
     if share >= 1.0 {
         to

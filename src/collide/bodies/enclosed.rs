@@ -109,7 +109,13 @@ impl Enclosed {
         &self.positions
     }
 
-    fn corners(&self, triangle: u32) -> [DVec3; 3] {
+    /// How many triangles it has.
+    pub(super) fn triangle_count(&self) -> u32 {
+        self.triangles.len() as u32
+    }
+
+    /// The corners of a triangle, in m.
+    pub(super) fn corners(&self, triangle: u32) -> [DVec3; 3] {
         self.triangles[triangle as usize].map(|v| self.positions[v as usize])
     }
 
@@ -172,24 +178,31 @@ impl Enclosed {
         }
     }
 
-    fn nearest_triangle(&self, p: DVec3) -> (f64, DVec3, u32) {
-        self.search(p, None, 1.0)
+    /// The distance of a point from a triangle, in m.
+    pub(super) fn distance_of(&self, triangle: u32, p: DVec3) -> f64 {
+        p.distance(self.nearest_of(triangle, p))
     }
 
-    /// The distance of a point from the surface, in m, to the bit as [`Self::distance`] has it, and
-    /// the nearest triangle. It is found sooner if `guess` is a triangle nearby.
-    pub(super) fn nearest_from(&self, p: DVec3, guess: Option<u32>) -> (f64, u32) {
-        let (distance, _, triangle) = self.search(p, guess, 1.0);
-        (distance, triangle)
-    }
-
-    /// A bound below the distance of a point from the surface, in m: four fifths of it or more. Far
-    /// inside, where much of the surface is equally far, it is found much sooner than the distance.
-    pub(super) fn distance_at_least(&self, p: DVec3) -> f64 {
-        const SHARE: f64 = 0.8;
-        let (distance, ..) = self.search(p, None, SHARE);
-        let rounding = ROUNDING * self.largest.max(p.abs().max_element());
-        SHARE * (distance - rounding)
+    /// Finds the triangles whose boxes are within a reach (m) of a box.
+    pub(super) fn triangles_within(
+        &self,
+        [low, high]: [DVec3; 2],
+        reach: f64,
+        found: &mut Vec<u32>,
+    ) {
+        let mut stack = Vec::with_capacity(64);
+        stack.extend((!self.tree.is_empty()).then_some(0));
+        while let Some(node) = stack.pop() {
+            let [own_low, own_high] = self.boxes[node as usize];
+            let gap = (own_low - high).max(low - own_high).max(DVec3::ZERO);
+            if gap.length_squared() > reach * reach {
+                continue;
+            }
+            match self.tree.node(node) {
+                Node::Leaf(t) => found.push(t),
+                Node::Inner(first) => stack.extend([first, first + 1]),
+            }
+        }
     }
 
     /// The least coordinates of its vertices and the greatest, in m.
@@ -198,22 +211,17 @@ impl Enclosed {
         self.boxes.first().copied().unwrap_or(none)
     }
 
-    /// The least distance of triangles but those in boxes that are farther than a share of it.
-    fn search(&self, p: DVec3, guess: Option<u32>, share: f64) -> (f64, DVec3, u32) {
+    fn nearest_triangle(&self, p: DVec3) -> (f64, DVec3, u32) {
         let slack = ROUNDING * self.largest.max(p.abs().max_element());
         let bound = |node: u32| {
             let [low, high] = self.boxes[node as usize];
             (low - p).max(p - high).max(DVec3::ZERO).length()
         };
         let (mut nearest, mut point, mut triangle) = (f64::INFINITY, p, 0);
-        if let Some(guess) = guess {
-            point = self.nearest_of(guess, p);
-            (nearest, triangle) = (p.distance(point), guess);
-        }
         let mut stack = Vec::with_capacity(64);
         stack.extend((!self.tree.is_empty()).then_some((0.0, 0)));
         while let Some((least, node)) = stack.pop() {
-            if least > share * nearest + slack {
+            if least > nearest + slack {
                 continue;
             }
             match self.tree.node(node) {

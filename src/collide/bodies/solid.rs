@@ -31,7 +31,7 @@ pub enum Solid {
     },
     /// The inside of a closed mesh.
     Mesh(Box<Enclosed>),
-    /// All points where the sampled distance from a closed mesh is negative.
+    /// All points where the sampled distance from a closed mesh is negative, at time 0.
     Sampled(Arc<DistanceBody>),
 }
 
@@ -84,7 +84,7 @@ impl Solid {
                 }
             }
             Self::Mesh(enclosed) => enclosed.depth(p),
-            Self::Sampled(body) => -body.field.distance(p),
+            Self::Sampled(body) => -body.then(0.0).distance(p),
         }
     }
 
@@ -106,7 +106,7 @@ impl Solid {
                 formula.distance(p).1
             }
             Self::Mesh(enclosed) => return enclosed.way_out(p),
-            Self::Sampled(body) => body.field.normal(p),
+            Self::Sampled(body) => body.then(0.0).normal(p),
         };
         let depth = self.depth(p);
         (depth >= 0.0).then_some((depth, direction))
@@ -118,7 +118,7 @@ impl Solid {
     pub fn gap(&self, p: DVec3) -> f64 {
         match self {
             Self::Mesh(enclosed) => enclosed.gap(p),
-            Self::Sampled(body) => body.mesh.gap(p),
+            Self::Sampled(body) => body.mesh_at_start().gap(p),
             Self::Formula(_) | Self::UnderSquare { .. } => -self.depth(p),
         }
     }

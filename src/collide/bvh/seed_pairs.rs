@@ -104,6 +104,27 @@ pub(in crate::collide) fn seed_pairs([one, two]: [PatchBoxes<'_>; 2], found: imp
     up_to_avx2(Touching { one, two, found });
 }
 
+/// The subtrees whose boxes a volume meets, a bit for each of those that there are.
+pub(in crate::collide) fn met_by(volume: &Kdop18, boxes: &[Boxes], all: u64) -> u64 {
+    up_to_avx2(Meeting { volume, boxes, all })
+}
+
+/// The arguments of [`met_by`].
+struct Meeting<'a> {
+    volume: &'a Kdop18,
+    boxes: &'a [Boxes],
+    all: u64,
+}
+
+impl Kernel for Meeting<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<S: Lanes>(self, _: S) -> u64 {
+        reached(self.volume, self.boxes, self.all)
+    }
+}
+
 /// The arguments of [`touching`].
 struct Touching<'a, F> {
     one: PatchBoxes<'a>,
@@ -117,8 +138,8 @@ impl<F: FnMut(u32, u32)> Kernel for Touching<'_, F> {
     #[inline(always)]
     fn run<S: Lanes>(mut self, _: S) {
         let (one, two) = (&self.one, &self.two);
-        let mut reaching = reached(two.root, one);
-        let others = reached(one.root, two);
+        let mut reaching = reached(two.root, one.boxes, one.all);
+        let others = reached(one.root, two.boxes, two.all);
         if others == 0 {
             return;
         }
@@ -148,10 +169,10 @@ impl<F: FnMut(u32, u32)> Kernel for Touching<'_, F> {
 
 /// The subtrees whose boxes a volume meets, a bit for each.
 #[inline(always)]
-fn reached(volume: &Kdop18, subtrees: &PatchBoxes<'_>) -> u64 {
+fn reached(volume: &Kdop18, boxes: &[Boxes], all: u64) -> u64 {
     let p = volume.numbers();
     let mut reached = 0;
-    for (at, boxes) in subtrees.boxes.iter().enumerate() {
+    for (at, boxes) in boxes.iter().enumerate() {
         let mut gaps = [f32::NEG_INFINITY; LANES];
         along_axes(
             boxes,
@@ -167,7 +188,7 @@ fn reached(volume: &Kdop18, subtrees: &PatchBoxes<'_>) -> u64 {
         along_diagonals((high, low), &[p[6], p[7], p[8]], &mut gaps);
         reached |= closed(&gaps) << (LANES * at);
     }
-    reached & subtrees.all
+    reached & all
 }
 
 /// Widens gaps to those along the axes between boxes and a volume, whose bounds on the other sides

@@ -11,7 +11,9 @@
 //! turns by less than half a turn: features that the body carries along never cross each other.
 //!
 //! A body that deforms goes straight from shape to shape, each of its vertices by itself. No one
-//! map moves all of it, so what it carries along is tested pair by pair.
+//! map moves all of it, so what it carries along is tested pair by pair. One by its sampled
+//! distance is what [samples say](crate::collide::bodies::distance_in_time) at each time, and
+//! carries with the displacement of the surface nearby; vertices that it carries are tested too.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,9 +21,12 @@ use std::sync::Arc;
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{BodyMotion, Pose};
-use crate::collide::bodies::collider::{Analytic, AnalyticBody, Collider, DistanceBody};
+use crate::collide::bodies::collider::{
+    Analytic, AnalyticBody, Collider, DistanceBody, SampledDistance,
+};
 use crate::collide::bodies::deforming::DeformedShape;
 use crate::collide::bodies::distance_field::DistanceField;
+use crate::collide::bodies::distance_in_time::SweptDistance;
 use crate::collide::bodies::enclosed::OnSurface;
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::passing::Passing;
@@ -67,14 +72,28 @@ pub struct Mover {
     pub from: Pose,
     /// Its pose when the substep ends.
     pub to: Pose,
-    /// Its shapes when the substep begins and when it ends, if it deforms.
+    /// Its shapes when the substep begins and when it ends, if it deforms and has triangles.
     pub deformed: Option<[Arc<DeformedShape>; 2]>,
+    /// Its sampled distance in the substep, if it deforms and has that.
+    pub(in crate::collide) swept: Option<Arc<SweptDistance>>,
+}
+
+/// The sampled distance of a body in a substep.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Field<'a> {
+    /// The distance from a body that keeps its shape.
+    Still(&'a DistanceField),
+    /// The distance from a body that deforms.
+    Swept(&'a SweptDistance),
 }
 
 impl Mover {
     /// The displacement in m of what is at a place (m) and goes along with the body.
     #[must_use]
     pub fn displacement(&self, x: DVec3) -> DVec3 {
+        if let Some(swept) = &self.swept {
+            return self.to.apply(swept.carried(self.from.undo(x))) - x;
+        }
         let Some([from, to]) = &self.deformed else {
             return self.to.apply(self.from.undo(x)) - x;
         };
@@ -87,7 +106,7 @@ impl Mover {
     /// Whether it moves what it carries by one affine map.
     #[must_use]
     pub fn is_affine(&self) -> bool {
-        self.deformed.is_none()
+        self.deformed.is_none() && self.swept.is_none()
     }
 
     /// The length in m that no displacement exceeds of what a body that deforms carries along.
@@ -107,6 +126,7 @@ impl Mover {
             from: self.to,
             to: self.to,
             deformed: (self.deformed.as_ref()).map(|[_, to]| [Arc::clone(to), Arc::clone(to)]),
+            swept: (self.swept.as_ref()).map(|swept| Arc::new(swept.at_its_end())),
         }
     }
 
@@ -143,9 +163,12 @@ impl Mover {
     }
 
     /// The sampled distance of a body that has one.
-    pub(super) fn field(&self) -> Option<&DistanceField> {
+    pub(super) fn field(&self) -> Option<Field<'_>> {
         match &self.form {
-            Form::Distance(body) => Some(&body.field),
+            Form::Distance(body) => match (&body.distance, &self.swept) {
+                (SampledDistance::Still(field), _) => Some(Field::Still(field)),
+                (_, swept) => swept.as_deref().map(Field::Swept),
+            },
             Form::Triangles | Form::Round { .. } | Form::Plane { .. } => None,
         }
     }
@@ -308,11 +331,21 @@ impl Scenery {
     /// The bodies in a substep between two times in s.
     #[must_use]
     pub(crate) fn movers(&self, motions: &[BodyMotion], [start, end]: [f64; 2]) -> Vec<Mover> {
-        let moved = |(form, motion): (&Form, &BodyMotion)| Mover {
-            form: form.clone(),
-            from: motion.at(start),
-            to: motion.at(end),
-            deformed: (motion.deforming()).map(|body| [start, end].map(|time| body.at(time))),
+        let moved = |(form, motion): (&Form, &BodyMotion)| {
+            let (swept, shapes) = match form {
+                Form::Distance(body) => {
+                    let swept = body.in_time().map(|body| body.in_step([start, end]));
+                    (swept.map(Arc::new), None)
+                }
+                _ => (None, motion.deforming()),
+            };
+            Mover {
+                form: form.clone(),
+                from: motion.at(start),
+                to: motion.at(end),
+                deformed: shapes.map(|body| [start, end].map(|time| body.at(time))),
+                swept,
+            }
         };
         self.forms.iter().zip(motions).map(moved).collect()
     }

@@ -96,6 +96,9 @@ fn moves(mover: &&Mover) -> bool {
     if let Some(farthest) = mover.farthest() {
         return farthest > 0.0;
     }
+    if mover.swept.as_ref().is_some_and(|swept| swept.moves()) {
+        return true;
+    }
     let seen = [DVec3::ZERO, DVec3::X, DVec3::Y, DVec3::Z];
     seen.iter().any(|&x| mover.displacement(x) != DVec3::ZERO)
 }

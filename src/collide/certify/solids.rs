@@ -7,15 +7,18 @@
 //!
 //! A vertex is likewise seen from a body that is given by a sampled distance. The distance, which
 //! is a polynomial of degree three in each cell on the way, must not fall below the gap to be kept
-//! anywhere on it ([`DistanceField::is_clear`]). So no vertex enters the body nor passes through
-//! it, but faces may sag into it between their corners. The shape is not convex, so no one plane
-//! says how far the vertex may go: the share is found by halving, each candidate being tested.
+//! anywhere on it ([`is_clear`](crate::collide::bodies::DistanceField::is_clear)). So no vertex
+//! enters the body nor passes through it, but faces may sag into it between their corners. The
+//! shape is not convex, so no one plane says how far the vertex may go: the share is found by
+//! halving, each candidate being tested. The distance from a body that deforms changes in time as
+//! well, and is followed with [steps that cannot pass a
+//! bound](crate::collide::bodies::distance_in_time).
 
 use glam::DVec3;
 
-use super::bodies::Mover;
+use super::bodies::{Field, Mover};
 use super::plane::{self, Advance};
-use crate::collide::bodies::distance_field::DistanceField;
+use crate::collide::bodies::distance_in_time::Met;
 
 /// A face of cloth and a round body.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +127,7 @@ const HALVINGS: u32 = 20;
 /// A vertex of cloth and a body that is given by a sampled distance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VertexAndField<'a> {
-    field: &'a DistanceField,
+    field: Field<'a>,
     /// The places of the vertex at the start and at the end as the body sees it, in m.
     way: [DVec3; 2],
     /// The distance at the start, in m.
@@ -138,7 +141,7 @@ impl<'a> VertexAndField<'a> {
     pub(super) fn new(mover: &'a Mover, ends: [DVec3; 2]) -> Option<Self> {
         let field = mover.field()?;
         let way = mover.seen(ends);
-        let gap = field.distance(way[0]);
+        let gap = field.distance_at_start(way[0]);
         let largest = ends.iter().chain(&way).map(|x| x.abs().max_element());
         let margin = plane::margin(largest.fold(0.0, f64::max)) + field.margin();
         (gap > margin).then_some(Self {
@@ -181,8 +184,46 @@ impl<'a> VertexAndField<'a> {
     /// vector out of the body, as it sees them.
     pub(super) fn stop(&self, least: f64) -> (DVec3, f64, DVec3) {
         let needed = plane::needed(self.gap, least, self.margin);
-        let share = self.field.clear(self.way, needed);
-        let place = self.way[0] + (self.way[1] - self.way[0]) * share;
-        (place, self.field.distance(place), self.field.normal(place))
+        self.field.stop(self.way, needed)
+    }
+}
+
+impl Field<'_> {
+    fn distance_at_start(self, x: DVec3) -> f64 {
+        match self {
+            Self::Still(field) => field.distance(x),
+            Self::Swept(swept) => swept.distance_at_start(x),
+        }
+    }
+
+    fn margin(self) -> f64 {
+        match self {
+            Self::Still(field) => field.margin(),
+            Self::Swept(swept) => swept.margin(),
+        }
+    }
+
+    fn is_clear(self, way: [DVec3; 2], least: f64) -> bool {
+        match self {
+            Self::Still(field) => field.is_clear(way, least),
+            Self::Swept(swept) => swept.is_clear(way, least),
+        }
+    }
+
+    /// The place up to which a way is known to keep out, as it goes on with the surface to the end,
+    /// the distance there, and the unit vector out of the body.
+    fn stop(self, way: [DVec3; 2], least: f64) -> (DVec3, f64, DVec3) {
+        match self {
+            Self::Still(field) => {
+                let share = field.clear(way, least);
+                let place = way[0] + (way[1] - way[0]) * share;
+                (place, field.distance(place), field.normal(place))
+            }
+            Self::Swept(swept) => {
+                let Met { near, surface } = swept.stop(way, least);
+                let place = surface[1] + near.normal * near.distance;
+                (place, near.distance, near.normal)
+            }
+        }
     }
 }

@@ -206,6 +206,7 @@ fn falling(by: f64) -> Mover {
         from: motion.at(0.0),
         to: motion.at(1.0),
         deformed: None,
+        swept: None,
     }
 }
 

@@ -496,11 +496,13 @@ impl Truncate<'_> {
             return;
         };
         let cloth: Cloth = [vertex].iter().collect();
-        if seen.is_apart(self.least) || self.goes_with_one(&cloth, Some(body), progress) {
+        let mover = &self.movers[body as usize];
+        // A body that deforms does not carry a vertex at the same distance.
+        let carries = |progress: &Progress| self.goes_with_one(&cloth, Some(body), progress);
+        if seen.is_apart(self.least) || mover.is_affine() && carries(progress) {
             return;
         }
         progress.found.planes += 1;
-        let mover = &self.movers[body as usize];
         let (start, base) = (self.start[at], progress.found.base[at]);
         let own = self.goal[at] - start - base;
         let end = |share: f64| mover.to.undo(start + (base + own * share));

@@ -13,6 +13,7 @@ use crate::collide::bodies::collider::{
     AnalyticBody, BOUNDARY, BodyFeature, BodySurface, FLAT, Implicit,
 };
 use crate::collide::bodies::distance_field::DistanceField;
+use crate::collide::bodies::distance_in_time::{Met, SweptDistance};
 use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
 use crate::collide::narrow::contact::{Contact, PairId, PairKind, Separation};
@@ -130,6 +131,7 @@ pub(in crate::collide) fn implicit(
     match solid {
         Implicit::Formula(solid) => analytic(snap, (body, solid), t, out),
         Implicit::Sampled(field) => sampled(snap, (body, field), t, out),
+        Implicit::Swept(swept) => deforming(snap, (body, swept), t, out),
     }
 }
 
@@ -151,6 +153,30 @@ fn sampled(
             let sweep = &snap.sweeps[body as usize];
             let velocity = sweep.velocity(near.point - near.normal * near.distance);
             let gap = near.distance + near.normal.dot(way[0] - near.point);
+            let normal = sweep.turned(near.normal);
+            out.push(single(snap, (body, velocity), vertex, 0, normal, gap));
+        }
+    }
+}
+
+/// Tests the vertices that triangle `t` owns against the sampled distance of a body that deforms.
+///
+/// A vertex is seen from the plane where it first comes within reach, when it does: the plane goes
+/// with the surface there, from where that is when the step begins.
+fn deforming(
+    snap: &Snapshot<'_>,
+    (body, swept): (u32, &SweptDistance),
+    t: u32,
+    out: &mut Vec<Contact>,
+) {
+    let distances = snap.distances;
+    for vertex in snap.cloth.surface().owned_vertices(t) {
+        let way = seen_from(snap, body, vertex);
+        let reach = distances.reach(distances.from_body(vertex, body));
+        if let Some(Met { near, surface }) = swept.first_within(way, reach) {
+            let sweep = &snap.sweeps[body as usize];
+            let velocity = sweep.velocity_within(surface, snap.dt);
+            let gap = near.normal.dot(way[0] - surface[0]);
             let normal = sweep.turned(near.normal);
             out.push(single(snap, (body, velocity), vertex, 0, normal, gap));
         }
@@ -440,7 +466,7 @@ fn vertex_body(
     };
     let corners = solid.surface.triangles()[face as usize];
     let corners = corners.map(|v| solid.positions[v as usize] + offset);
-    let face_normal = solid.normals[face as usize];
+    let face_normal = solid.normal(face);
     let start = snap.x[vertex as usize];
     let motion = (snap.v[vertex as usize] - velocity) * snap.dt;
     let height = (start - corners[0]).dot(face_normal);
@@ -478,7 +504,7 @@ fn vertex_turning(
     let sweep = &snap.sweeps[body as usize];
     let placed = solid.surface.triangles()[face as usize].map(|v| solid.positions[v as usize]);
     let [begin, end] = [from, to].map(|pose| placed.map(|p| pose.apply(p)));
-    let own_normal = solid.normals[face as usize];
+    let own_normal = solid.normal(face);
     let face_normal = sweep.turned(own_normal);
     let start = snap.x[vertex as usize];
     let motion = snap.v[vertex as usize] * snap.dt;
@@ -521,7 +547,7 @@ fn vertex_deforming(
     let corners = solid.surface.triangles()[face as usize];
     let begin = corners.map(|v| solid.positions[v as usize]);
     let way = [0, 1, 2].map(|k| ends[corners[k] as usize] - begin[k]);
-    let face_normal = solid.normals[face as usize];
+    let face_normal = solid.normal(face);
     let start = snap.x[vertex as usize];
     let motion = (snap.v[vertex as usize] - way[0] / snap.dt) * snap.dt;
     let height = (start - begin[0]).dot(face_normal);
@@ -600,7 +626,7 @@ fn face_body(
     vertex: u32,
     out: &mut Vec<Contact>,
 ) {
-    let Some(feature) = solid.vertex_features[vertex as usize] else {
+    let Some(feature) = solid.vertex_feature(vertex) else {
         return;
     };
     let corners = snap.cloth.surface().triangles()[face as usize];
@@ -636,7 +662,7 @@ fn edge_body(
     b: u32,
     out: &mut Vec<Contact>,
 ) {
-    let Some(feature) = solid.edge_features[b as usize] else {
+    let Some(feature) = solid.edge_feature(b) else {
         return;
     };
     let sweep = &snap.sweeps[body as usize];

@@ -52,7 +52,7 @@ impl Candidate {
                 (Self::TRIANGLES, Some(Collider::Triangles(body))) => {
                     exists(body.surface.triangles(), self.b)
                 }
-                (Self::SOLID, Some(body)) => body.implicit().is_some(),
+                (Self::SOLID, Some(body)) => body.is_implicit(),
                 _ => false,
             }
     }

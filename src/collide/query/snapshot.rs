@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{BodyMotion, Sweep};
-use crate::collide::bodies::collider::Collider;
+use crate::collide::bodies::collider::{BodySurface, Collider};
 use crate::collide::bvh::displacements::{self, Displacements};
 use crate::collide::bvh::extent::Extent;
 use crate::collide::bvh::grid::Grid;
@@ -422,6 +422,49 @@ impl<'a> Snapshot<'a> {
         let reach = DVec3::splat(self.reach * (1.0 + ROUNDING));
         let apart = (one.low - two.high).cmpgt(reach) | (two.low - one.high).cmpgt(reach);
         !apart.any()
+    }
+
+    /// Whether a body is tested in patches. The volumes of one that rests are kept from step to
+    /// step, and it is tested as a whole.
+    pub(in crate::collide) fn is_in_patches(&self, body: u32, surface: &BodySurface) -> bool {
+        surface.is_in_patches() && !self.motions[body as usize].is_still()
+    }
+
+    /// The patches of a body that a volume meets, a bit for each.
+    pub(in crate::collide) fn body_patches_near(
+        &self,
+        body: u32,
+        surface: &BodySurface,
+        volume: &Kdop18,
+    ) -> u64 {
+        let motion = (&self.sweeps[body as usize], self.dt);
+        let boxes = self.volumes.body_boxes[body as usize].of(|out| {
+            let ends = |vertex| surface.ends(vertex, motion);
+            seed_pairs::boxes(surface.patches().corners(), ends, surface.radius(), out);
+        });
+        seed_pairs::met_by(volume, boxes, surface.patches().whole())
+    }
+
+    /// The volumes of a body that has triangles, for tests that look into some of its patches, a
+    /// bit for each.
+    pub(in crate::collide) fn some_body_volumes(
+        &self,
+        (body, surface): (u32, &BodySurface),
+        patches: u64,
+    ) -> Held<'_> {
+        if !self.is_in_patches(body, surface) {
+            return Held::Whole(self.body_volumes(body), &[]);
+        }
+        let motion = (&self.sweeps[body as usize], self.dt);
+        let measure = |vertices: &[u32], out: &mut Vec<Quantised>| {
+            out.resize(surface.positions.len(), Quantised::NOTHING);
+            let ends = |vertex| surface.ends(vertex, motion);
+            let (grid, radius) = (self.grid(), surface.radius());
+            grid.measure_some(vertices, ends, grid.origin(), radius, out);
+        };
+        let held = &self.volumes.body_patches[body as usize];
+        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        Held::Subtrees(held.open((surface.patches(), patches), None, measure), None)
     }
 
     /// The volumes of a body's tree; none for an analytic body.

@@ -33,6 +33,9 @@ impl Target {
             Self::Patch(p) => !is_empty(p),
             Self::Patches(p, q) => root(p).overlaps(root(q)),
             Self::PatchBody(p, b) => match snap.body(b) {
+                Collider::Triangles(surface) if snap.is_in_patches(b, surface) => {
+                    snap.body_patches_near(b, surface, root(p)) != 0
+                }
                 Collider::Triangles(_) => {
                     let body = snap.body_volumes(b).root();
                     let root = snap.grid().enclosing(root(p));
@@ -84,9 +87,25 @@ impl Snapshot<'_> {
             });
         }
         for (b, body) in (0..).zip(self.bodies()) {
-            let found = |p: usize| targets.push(Target::PatchBody(p as u32, b));
+            let mut found = |p: usize| targets.push(Target::PatchBody(p as u32, b));
             let tree = self.patch_tree();
             match body {
+                Collider::Triangles(surface) if self.is_in_patches(b, surface) => {
+                    let near = |volume: &_| self.body_patches_near(b, surface, volume);
+                    let mut all = 0;
+                    tree.meeting(
+                        &own,
+                        |_, volume| near(volume) != 0,
+                        |p| {
+                            found(p);
+                            all |= near(self.patch_root(p as u32));
+                        },
+                    );
+                    // The patches that all of them look into are made at once.
+                    if all != 0 {
+                        drop(self.some_body_volumes((b, surface), all));
+                    }
+                }
                 Collider::Triangles(_) => {
                     let Some(body) = self.body_volumes(b).root() else {
                         continue;
@@ -155,6 +174,14 @@ pub(in crate::collide) fn near_solid(
         (Sweep::Turn { from, to, .. }, Implicit::Sampled(field)) => {
             let [start, end] = [from, to].map(|pose| pose.undo(center));
             field.least_within(start, radius + start.distance(end)) <= reach
+        }
+        (Sweep::Shift { offset, velocity }, Implicit::Swept(swept)) => {
+            let radius = radius + velocity.length() * snap.dt;
+            swept.least_within(center - *offset, radius) <= reach
+        }
+        (Sweep::Turn { from, to, .. }, Implicit::Swept(swept)) => {
+            let [start, end] = [from, to].map(|pose| pose.undo(center));
+            swept.least_within(start, radius + start.distance(end)) <= reach
         }
     }
 }

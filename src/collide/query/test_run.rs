@@ -101,7 +101,8 @@ pub struct TestRun {
     /// nodes stand for all pairs below; for a body by its distance the second is 0.
     /// [`REST_ADJACENT`] marks other tests.
     stack: Vec<(u32, u32)>,
-    /// The subtrees of each of two patches that tests look into, a bit for each.
+    /// The subtrees of each of two patches that tests look into, a bit for each; the second are
+    /// those of a body that is tested in patches.
     subtrees: [u64; 2],
 }
 
@@ -136,7 +137,18 @@ impl TestRun {
                     return Begun::Missed;
                 }
             }
-            Target::PatchBody(..) => {}
+            Target::PatchBody(p, b) => {
+                if let Collider::Triangles(surface) = snap.body(b)
+                    && snap.is_in_patches(b, surface)
+                {
+                    // Each patch of the body begins with its own root.
+                    let near = snap.body_patches_near(b, surface, snap.patch_root(p));
+                    let roots = (0..u64::BITS).filter(|patch| near >> patch & 1 != 0);
+                    stack.clear();
+                    stack.extend(roots.map(|patch| (0, surface.patches().root(patch))));
+                    subtrees[1] = near;
+                }
+            }
         }
         Begun::Run(Self {
             target,
@@ -272,7 +284,8 @@ impl TestRun {
                             out.body(snap, (b, solid), pair);
                         }
                     };
-                    let body = (&*solid.tree, snap.body_volumes(b));
+                    let of_body = snap.some_body_volumes((b, solid), self.subtrees[1]);
+                    let body = (&*solid.tree, of_body.nodes());
                     advance::<Unlike, _>([(own, volumes.nodes()), body], stack, budget, leaf, EVERY)
                 }
                 solid @ (Collider::Analytic(_) | Collider::Distance(_)) => {
@@ -405,8 +418,20 @@ impl TestRun {
             Target::Patches(p, q) => {
                 snap.cloth.refit(p).is_in(a, one) && snap.cloth.refit(q).is_in(b, two)
             }
-            Target::Patch(_) | Target::PatchBody(..) => true,
+            Target::PatchBody(_, body) => match snap.body(body) {
+                Collider::Triangles(surface) if snap.is_in_patches(body, surface) => {
+                    surface.patches().is_in(b, two)
+                }
+                _ => true,
+            },
+            Target::Patch(_) => true,
         };
+        if let Target::PatchBody(_, body) = self.target
+            && let Some(Collider::Triangles(surface)) = snap.bodies().nth(body as usize)
+            && two & !surface.patches().whole() != 0
+        {
+            return false;
+        }
         if let Target::Patches(p, q) = self.target
             && [(p, one), (q, two)].map(|(p, which)| which & !snap.cloth.refit(p).whole()) != [0; 2]
         {

@@ -44,6 +44,10 @@ pub struct Volumes {
     pub(in crate::collide) body_displacements: Vec<Kept<Displacements>>,
     pub(in crate::collide) body_vertices: Vec<Kept<Quantised>>,
     pub(in crate::collide) bodies: Vec<Kept<Siblings>>,
+    /// The boxes around the patches of each body that moves and has any, and its tree as far as it
+    /// was made.
+    pub(in crate::collide) body_boxes: Vec<Kept<Boxes>>,
+    pub(in crate::collide) body_patches: Vec<Mutex<Subtrees>>,
     pub(in crate::collide) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
     /// The gradients of cells, those of cells beside it on each side, and the separation bounds of
     /// blocks, for each tile of the cloth's charts.
@@ -57,7 +61,7 @@ pub struct Volumes {
 
 counts_heap!(Volumes:
     roots, merged, balls, boxes, displacements, vertices, patches, subtrees, body_displacements,
-    body_vertices, bodies, gradients, beside, separation_bounds, kept_apart;
+    body_vertices, bodies, body_boxes, body_patches, gradients, beside, separation_bounds, kept_apart;
     without grid, resting
 );
 
@@ -199,8 +203,10 @@ impl Volumes {
         self.balls.forget();
         forget(&mut self.boxes, patches);
         forget(&mut self.patches, patches);
+        forget(&mut self.body_boxes, bodies);
         self.subtrees.resize_with(patches, Mutex::default);
-        for subtrees in &mut self.subtrees {
+        self.body_patches.resize_with(bodies, Mutex::default);
+        for subtrees in self.subtrees.iter_mut().chain(&mut self.body_patches) {
             let subtrees = subtrees.get_mut().unwrap_or_else(PoisonError::into_inner);
             subtrees.forget();
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::collide::bodies::collider::{Analytic, AnalyticBody, BodySurface, Coarseness, Collider};
 use crate::collide::contact::PairKind;
 use crate::collide::*;
-use crate::mesh::TriMesh;
+use crate::mesh::{TriMesh, icosphere};
 use crate::physics::tests::grid;
 use crate::scene::{Interpolation, Keyframe, Motion, Turn};
 use weft_runtime::Split;
@@ -177,6 +177,56 @@ proptest! {
         });
         let expected = brute_force(&case.snapshot(&mut Volumes::default()));
         assert_same(&case.through_trees(seed, budget), &expected);
+    }
+}
+
+/// A ball of some hundred triangles near the sheet, in patches.
+fn with_ball_in_patches(case: &mut Case, motion: BodyMotion) {
+    let ball = icosphere(DVec3::new(0.4, 0.5, 0.1), 0.25, 0.06).unwrap();
+    let mut surface = BodySurface::new(&ball, REACH, &COARSE);
+    surface.cut_into_patches();
+    assert!(surface.patches().subtrees().len() > 20);
+    case.bodies.push(Collider::Triangles(Box::new(surface)));
+    case.body_motions.push(motion);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn bodies_in_patches_are_met_as_brute_force_meets_them(
+        seed in any::<u64>(), budget in 1u32..500, patches in 1usize..9, crumple in 0.01..0.4f64,
+        goes in prop::array::uniform3(-2.0..2.0f64),
+    ) {
+        let mut case = Case::new(seed, patches, |p, random| {
+            p + DVec3::new(0.0, 0.0, 0.15) + random.vector(crumple)
+        });
+        with_ball_in_patches(&mut case, BodyMotion::constant(DVec3::from_array(goes)));
+        let expected = brute_force(&case.snapshot(&mut Volumes::default()));
+        assert!(expected.iter().any(|contact| contact.id.body == 3));
+        assert_same(&case.through_trees(seed, budget), &expected);
+    }
+}
+
+/// A run of another rank that looks into patches that there are not, or beside its own, is not
+/// taken.
+#[test]
+fn runs_beside_their_patches_of_a_body_are_refused() {
+    let mut case = Case::new(7, 4, |p, _| p + DVec3::new(0.0, 0.0, 0.3));
+    with_ball_in_patches(&mut case, BodyMotion::constant(DVec3::X));
+    let mut volumes = Volumes::default();
+    let snap = case.snapshot(&mut volumes);
+    let runs = (0..4).filter_map(|p| TestRun::new(Target::PatchBody(p, 3), &snap));
+    let run = runs
+        .max_by_key(|run| run.subtrees()[1].count_ones())
+        .unwrap();
+    let [_, near] = run.subtrees();
+    assert!(run.is_valid(&snap) && near.count_ones() > 1 && near.count_ones() < 20);
+    let mut json = serde_json::to_value(&run).unwrap();
+    for other in [near & (near - 1), !0] {
+        json["subtrees"][1] = other.into();
+        let other: TestRun = serde_json::from_value(json.clone()).unwrap();
+        assert!(!other.is_valid(&snap));
     }
 }
 

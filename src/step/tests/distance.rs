@@ -1,12 +1,14 @@
 //! Bodies that cloth meets by the sampled distance from their mesh.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use glam::DVec3;
 
 use super::moving::{ends_the_same, turned};
 use super::{Simulation, run};
-use crate::collide::audit::{Inside, Met, Skin};
+use crate::collide::audit::{Inside, Met, Skin, crossings};
+use crate::collide::bodies::collider::DistanceThen;
 use crate::mesh::{TriMesh, cuboid, grid, icosphere, write_obj};
 use crate::scene::Scene;
 use crate::step::{World, WorldError};
@@ -27,8 +29,13 @@ fn ball(edge: f64) -> TriMesh {
 
 /// A cloth of 0.2 m by 0.2 m in steps of 4 ms, with extra lines in its table and at the end.
 fn built(folder: &Path, cloth: &str, rest: &str) -> Result<World, WorldError> {
+    built_under("", folder, cloth, rest)
+}
+
+/// Does as [`built`] for a scene with extra lines at its top.
+fn built_under(top: &str, folder: &Path, cloth: &str, rest: &str) -> Result<World, WorldError> {
     let text = format!(
-        "time = {{ step = \"4 ms\", end = \"2 s\" }}\ncontact.thickness = \"4 mm\"\npartition.patches = 4\n[[cloth]]\n\
+        "{top}\ntime = {{ step = \"4 ms\", end = \"2 s\" }}\ncontact.thickness = \"4 mm\"\npartition.patches = 4\n[[cloth]]\n\
          grid = {{ size = 0.2, vertices = 13 }}\n{cloth}\n\
          material = {{ density = 0.15, stretch = 300, bending = 1e-5, damping_stiffness = \"4 ms\" }}\n{rest}\n"
     );
@@ -148,10 +155,16 @@ fn worlds_with_samples_are_the_same_on_any_number_of_threads() {
     let scene = Scene::parse(&text, Some(&folder.path().join("x.toml")), &[]).unwrap();
     let fields = [1, 2].map(|threads| {
         let world = World::build_on(&scene, threads).unwrap();
-        let sampled = world.solids[0].sampled().unwrap().field.clone();
+        let sampled = Arc::clone(world.solids[0].sampled().unwrap());
         (sampled, world.digest())
     });
-    assert!(fields[0] == fields[1]);
+    let [(one, digest), (two, other)] = &fields;
+    assert_eq!(digest, other);
+    let (DistanceThen::Still(one), DistanceThen::Still(two)) = (one.then(0.0), two.then(0.0))
+    else {
+        panic!("the body keeps its shape");
+    };
+    assert!(one.has_the_bits_of(two));
 }
 
 /// A fast cloth and a plate thinner than its way in a step: no vertex passes.
@@ -225,10 +238,6 @@ fn meshes_without_a_distance_and_cells_that_do_not_fit_are_refused() {
             "shape = \"mesh\"\nmesh = \"figure.obj\"\nsurface = \"distance\"\ncell = nan",
             "cell",
         ),
-        (
-            "shape = \"mesh\"\nsequence = \"figure.*.obj\"\nrate = 25\nsurface = \"distance\"",
-            "\"triangles\"",
-        ),
     ] {
         let found = parse(body);
         assert!(found.contains(remedy), "{found}");
@@ -279,4 +288,157 @@ fn audits_count_vertices_deeper_than_the_error() {
         faces: Vec::new(),
     };
     assert_eq!(met, Met::Inside(inside));
+}
+
+/// Writes the files of a ball whose vertices are moved by a function of them and of the sample.
+fn sequence(folder: &Path, samples: u32, place: impl Fn(DVec3, f64) -> DVec3) {
+    for sample in 0..samples {
+        let mut mesh = ball(0.012);
+        for p in &mut mesh.positions {
+            *p = place(*p, f64::from(sample));
+        }
+        let mut text = Vec::new();
+        write_obj(&mesh, &mut text).unwrap();
+        std::fs::write(folder.join(format!("figure.{sample:03}.obj")), text).unwrap();
+    }
+}
+
+const SEQUENCE: &str = "[[body]]\nname = \"figure\"\nshape = \"mesh\"\nsequence = \"figure.*.obj\"\nrate = 25\n\
+                        surface = \"distance\"\n";
+
+/// A cloth over a body of samples in space and time, which it reads from a folder as it goes, with
+/// extra lines at the top and at the end.
+fn deforming(top: &str, folder: &Path, place: impl Fn(DVec3, f64) -> DVec3, body: &str) -> World {
+    sequence(folder, 10, place);
+    let center = "center = [0.003, 0.002, 0.07]";
+    built_under(top, folder, center, &format!("{SEQUENCE}{body}")).unwrap()
+}
+
+const CERTIFIED: &str = "contact.certify = true";
+
+/// It breathes, and is dented while it does.
+fn breathing(p: DVec3, k: f64) -> DVec3 {
+    let dent = 0.1 * (50.0 * p.x).sin() * (k * 0.4).sin();
+    p * (1.0 + 0.15 * (k * 0.7).sin() + dent)
+}
+
+/// Samples that only go along are the rigid body of the same mesh, but for rounding and where it
+/// makes a contact more or less.
+#[test]
+fn samples_that_only_go_along_are_a_rigid_body() {
+    let velocity = DVec3::new(0.1, 0.05, 0.2);
+    let friction = "friction = 0.8\ncell = \"4 mm\"";
+    let folder = tempfile::tempdir().unwrap();
+    let goes = |p: DVec3, k: f64| p + velocity * (k / 25.0);
+    let by_samples = deforming("", folder.path(), goes, friction);
+    let rigid = format!("{friction}\nvelocity = [0.1, 0.05, 0.2]");
+    let rigid = world(&ball(0.012), "center = [0.003, 0.002, 0.07]", &rigid);
+    let ends = [&by_samples, &rigid].map(|world| {
+        let s = run(world, 60, |s| {
+            assert!(least(world, s) > 0.9 * KEPT, "{}", s.step())
+        });
+        s.positions().to_vec()
+    });
+    let apart = ends[0].iter().zip(&ends[1]).map(|(a, b)| a.distance(*b));
+    let apart = apart.fold(0.0, f64::max);
+    assert!(apart < 1e-4, "{apart}");
+}
+
+/// Certified cloth on a body that breathes: no vertex is in its samples, nor deeper in its mesh
+/// than these can err, and cloth crosses no cloth.
+#[test]
+fn certified_cloth_keeps_out_of_a_body_that_breathes() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = deforming(CERTIFIED, folder.path(), breathing, "cell = \"4 mm\"");
+    let mut lowest = f64::INFINITY;
+    let s = run(&world, 90, |s| {
+        let x = s.positions();
+        assert_eq!(crossings(x, world.model().triangles()).len(), 0);
+        assert!(least(&world, s) > 0.0, "{}", s.step());
+        let skin = Skin::new(x, world.model().triangles());
+        let met = world.audited_bodies(s.time())[0].1.meet(&skin);
+        assert_eq!(met, Met::Inside(Inside::default()), "{}", s.step());
+        lowest = lowest.min(least(&world, s));
+    });
+    assert!(lowest < 1.2 * KEPT && s.squeezed().is_empty(), "{lowest}");
+    drop(s);
+    // Three ranks, from the start and from a state between two samples.
+    assert!(ends_the_same(&world, 60, 33) > 0);
+}
+
+/// Friction takes cloth along with a surface that turns by its samples.
+#[test]
+fn samples_that_turn_take_cloth_along() {
+    let turned_by = |degrees: f64, p: DVec3| {
+        let (sine, cosine) = degrees.to_radians().sin_cos();
+        DVec3::new(cosine * p.x - sine * p.y, sine * p.x + cosine * p.y, p.z)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for sample in 0..12 {
+        let mut mesh = table();
+        for p in &mut mesh.positions {
+            *p = turned_by(2.4 * f64::from(sample), *p);
+        }
+        let mut text = Vec::new();
+        write_obj(&mesh, &mut text).unwrap();
+        std::fs::write(folder.path().join(format!("figure.{sample:03}.obj")), text).unwrap();
+    }
+    let body = format!("{SEQUENCE}friction = 0.8\ncell = \"1 cm\"");
+    let world = built(folder.path(), "center = [0, 0, 0.005]", &body).unwrap();
+    let mut before = Vec::new();
+    let s = run(&world, 100, |s| {
+        if s.step() == 50 {
+            before = s.positions().to_vec();
+        }
+        assert!(least(&world, s) > 0.0, "{}", s.step());
+    });
+    let (angle, uneven) = turned(&before, s.positions());
+    // 60° a second for 0.2 s.
+    assert!(
+        (angle - 12.0).abs() < 0.2 && uneven < 0.3,
+        "{angle} {uneven}"
+    );
+}
+
+/// A body that closes on a plate lets cloth through itself, marked, and no cloth through cloth.
+#[test]
+fn a_body_of_samples_that_closes_on_a_plate_lets_cloth_through() {
+    let plate = "[[body]]\nshape = \"box\"\ncenter = [0, 0, 0.12]\nsize = [0.6, 0.6, 0.02]";
+    let body = format!(
+        "cell = \"4 mm\"\nmotion = {{ keyframes = [{{ time = 0 }}, {{ time = 0.16, translation = [0, 0, 0.1] }}] }}\n{plate}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let world = deforming(CERTIFIED, folder.path(), breathing, &body);
+    let mut squeezed = 0;
+    run(&world, 36, |s| {
+        assert_eq!(crossings(s.positions(), world.model().triangles()).len(), 0);
+        squeezed = squeezed.max(s.squeezed().len());
+    });
+    assert!(squeezed > 0);
+}
+
+#[test]
+fn sequences_without_a_distance_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let told = || {
+        let above = "center = [0, 0, 0.3]";
+        built(at, above, SEQUENCE).unwrap_err().to_string()
+    };
+    sequence(at, 3, |p, _| p);
+    let write = |name: &str, mesh: &TriMesh| {
+        let mut text = Vec::new();
+        write_obj(mesh, &mut text).unwrap();
+        std::fs::write(at.join(name), text).unwrap();
+    };
+    write("figure.002.obj", &ball(0.02));
+    let found = told();
+    assert!(
+        found.contains("figure.002.obj") && found.contains("vertices and"),
+        "{found}"
+    );
+    let open = grid([0.4; 2], [6; 2], DVec3::ZERO, DVec3::ZERO).unwrap();
+    (0..3).for_each(|k| write(&format!("figure.{k:03}.obj"), &open));
+    let found = told();
+    assert!(found.contains("its mesh must be closed"), "{found}");
 }

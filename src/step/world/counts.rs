@@ -5,6 +5,11 @@ use super::sampled::Cells;
 use crate::mesh::TriMesh;
 use crate::scene::{Body, ClothSource, Scene, Surface};
 
+/// How many samples of a body that deforms are kept.
+const SAMPLES: f64 = 3.0;
+/// The bytes of a mesh and the boxes around it, for each triangle.
+const OF_MESH: f64 = 110.0;
+
 /// The vertices and triangles of the meshes of a scene, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeshCounts {
@@ -70,6 +75,11 @@ impl MeshCounts {
                 self.sampled_triangles += triangles;
                 let cells = Cells::new(scene, body, mesh);
                 let bytes = cells.map_or(0.0, |cells| cells.expected(mesh).bytes);
+                // There are several samples at a time of one that deforms, each with its mesh.
+                let bytes = match body.deformation {
+                    Some(_) => SAMPLES * (bytes + OF_MESH * triangles as f64),
+                    None => bytes,
+                };
                 self.sample_bytes = self.sample_bytes.saturating_add(bytes as u64);
             }
         }

@@ -6,11 +6,12 @@ use glam::DVec3;
 
 use super::World;
 use super::error::WorldError;
+use crate::collide::bodies::collider::DistanceThen;
 use crate::collide::bodies::{DeformedShape, Deforming, Pose, SampleError, SampleSource};
 use crate::collide::{BodyMotion, Solid};
 use crate::heap_bytes::HeapBytes;
 use crate::mesh::{BodyMesh, MeshError, Samples, TriMesh};
-use crate::scene::{Body, Shape};
+use crate::scene::{Body, Shape, Surface};
 use crate::step::error::StepError;
 
 /// The samples of a body's mesh, of which it has the vertices of its file, or some of them more
@@ -85,7 +86,10 @@ pub(super) fn make(
             positions: start.positions.clone(),
             triangles: triangles.clone(),
         },
-        motion: BodyMotion::deformed(Arc::new(deforming)),
+        motion: match body.surface {
+            Surface::Distance { .. } => BodyMotion::deformed_within(Arc::new(deforming)),
+            _ => BodyMotion::deformed(Arc::new(deforming)),
+        },
         digest,
     }))
 }
@@ -109,12 +113,25 @@ pub(super) fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh
 pub(super) enum SolidThen<'w> {
     Rigid(&'w Solid, Pose),
     Deformed(Arc<DeformedShape>),
+    /// A body that deforms, by its sampled distance, as its own axes see it.
+    Sampled {
+        distance: DistanceThen<'w>,
+        pose: Pose,
+        shape: Arc<DeformedShape>,
+    },
 }
 
 impl<'w> SolidThen<'w> {
     fn new(solid: &'w Solid, motion: &BodyMotion, time: f64) -> Self {
         match motion.deforming() {
-            Some(deforming) => Self::Deformed(deforming.at(time)),
+            Some(deforming) => match solid.sampled() {
+                Some(body) => Self::Sampled {
+                    distance: body.then(time),
+                    pose: motion.at(time),
+                    shape: deforming.at(time),
+                },
+                None => Self::Deformed(deforming.at(time)),
+            },
             None => Self::Rigid(solid, motion.at(time)),
         }
     }
@@ -124,6 +141,7 @@ impl<'w> SolidThen<'w> {
         match self {
             Self::Rigid(solid, pose) => solid.depth(pose.undo(p)),
             Self::Deformed(shape) => shape.enclosed().depth(p),
+            Self::Sampled { distance, pose, .. } => -distance.distance(pose.undo(p)),
         }
     }
 
@@ -131,7 +149,7 @@ impl<'w> SolidThen<'w> {
     pub(super) fn gap(&self, p: DVec3) -> f64 {
         match self {
             Self::Rigid(solid, pose) => solid.gap(pose.undo(p)),
-            Self::Deformed(shape) => shape.enclosed().gap(p),
+            Self::Deformed(shape) | Self::Sampled { shape, .. } => shape.enclosed().gap(p),
         }
     }
 
@@ -144,6 +162,11 @@ impl<'w> SolidThen<'w> {
                 Some((depth, pose.turned(direction)))
             }
             Self::Deformed(shape) => shape.enclosed().way_out(p),
+            Self::Sampled { distance, pose, .. } => {
+                let own = pose.undo(p);
+                let depth = -distance.distance(own);
+                (depth >= 0.0).then(|| (depth, pose.turned(distance.normal(own))))
+            }
         }
     }
 }
@@ -174,7 +197,11 @@ impl World {
     pub(crate) fn prepare_bodies(&self, step: u64, times: [f64; 2]) -> Result<(), StepError> {
         for (body, deforming) in self.deforming() {
             let failed = |source: SampleError| self.lost(step, body, source.to_string());
-            deforming.prepare(times).map_err(failed)?;
+            let sampled = self.solids[body].sampled();
+            match sampled.and_then(|sampled| sampled.in_time()) {
+                Some(distance) => distance.prepare(times).map_err(failed)?,
+                None => deforming.prepare(times).map_err(failed)?,
+            }
         }
         Ok(())
     }

@@ -29,7 +29,6 @@ mod sizes;
 mod start;
 mod warnings;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use glam::DVec3;
@@ -56,7 +55,7 @@ use self::start::{
     start_velocity,
 };
 use super::error::Named;
-use crate::collide::audit::{Audited, Crossing, Met, Skin};
+use crate::collide::audit::{Audited, Crossing, Met, SampleError, Skin};
 use crate::collide::certify::Scenery;
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Passing, Solid};
@@ -227,9 +226,9 @@ impl World {
         let solids: Vec<Solid> = scene
             .bodies
             .iter()
-            .zip(&body_meshes)
-            .map(|(body, mesh)| sampled::solid(scene, body, mesh))
-            .collect();
+            .zip(body_meshes.iter().zip(&body_motions))
+            .map(|(body, placed)| sampled::solid(scene, body, placed))
+            .collect::<Result<_, _>>()?;
         let at_start: Vec<TriMesh> = (body_motions.iter().zip(&body_meshes))
             .map(|(motion, mesh)| moved(motion, mesh, 0.0))
             .collect();
@@ -711,9 +710,9 @@ impl World {
                 }),
                 Collider::Analytic(body) => Audited::Formula(body.shape, motion.at(time)),
                 Collider::Distance(body) => Audited::Sampled {
-                    enclosed: Cow::Borrowed(&body.mesh),
+                    enclosed: body.mesh_then(time),
                     pose: motion.at(time),
-                    bound: body.field.bound(),
+                    error: SampleError::Of(body.then(time)),
                 },
             });
         let names = self.scene.bodies.iter().map(|body| body.name.as_str());

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::World;
 use super::error::WorldError;
 use super::margin;
-use crate::collide::Solid;
 use crate::collide::bodies::distance_field::{DistanceField, Expected};
 use crate::collide::bodies::{DistanceBody, Sampling};
+use crate::collide::{BodyMotion, Solid};
 use crate::mesh::{Mended, TriMesh};
 use crate::scene::{Body, Scene, Surface};
 
@@ -67,7 +67,7 @@ impl World {
     /// How the distance from each body is sampled, for those that cloth meets by samples.
     pub(crate) fn samplings(&self) -> impl Iterator<Item = Option<Sampling>> {
         let samples = self.solids.iter().map(Solid::sampled);
-        samples.map(|body| Some(body?.field.sampling()))
+        samples.map(|body| body?.sampling())
     }
 
     /// A sentence for each body whose samples err by much of the distance that cloth keeps from it.
@@ -95,14 +95,29 @@ impl World {
 }
 
 /// The space that a body encloses; with its sampled distance, if cloth meets it by that.
-pub(super) fn solid(scene: &Scene, body: &Body, mesh: &TriMesh) -> Solid {
-    let solid = Solid::new(body, mesh);
-    match (solid, Cells::new(scene, body, mesh)) {
+///
+/// # Errors
+/// A sample of a body that deforms cannot be read, or is too large for the cells.
+pub(super) fn solid(
+    scene: &Scene,
+    body: &Body,
+    (mesh, motion): (&TriMesh, &BodyMotion),
+) -> Result<Solid, WorldError> {
+    let cells = Cells::new(scene, body, mesh);
+    if let (Some(cells), Some(deforming)) = (&cells, motion.deforming()) {
+        let made = DistanceBody::deforming(deforming, cells.side, cells.reach);
+        let made = made.map_err(|source| WorldError::Sample {
+            body: body.name.clone(),
+            source,
+        })?;
+        return Ok(Solid::Sampled(Arc::new(made)));
+    }
+    Ok(match (Solid::new(body, mesh), cells) {
         (Solid::Mesh(mesh), Some(cells)) => {
             Solid::Sampled(Arc::new(DistanceBody::new(*mesh, cells.side, cells.reach)))
         }
         (solid, _) => solid,
-    }
+    })
 }
 
 /// Refuses a body that has no distance, or one that its cells cannot hold.

@@ -110,6 +110,13 @@ impl fmt::Display for ObjectSizes {
                         1e3 * sampling.error_m,
                         1e3 * sampling.bound_m
                     )?;
+                    if let Some(in_time) = sampling.in_time_m {
+                        write!(
+                            f,
+                            ", and between its first samples by up to {:.3} mm more",
+                            1e3 * in_time
+                        )?;
+                    }
                 }
                 if let Some((samples, last)) = deforms {
                     write!(f, "; deforms by {samples} samples, the last at {last} s")?;

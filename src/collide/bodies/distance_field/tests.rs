@@ -30,6 +30,8 @@ fn sampled(mesh: &TriMesh, cell: f64, reach: f64) -> (Enclosed, DistanceField) {
 fn is_right(field: &DistanceField, p: DVec3, exact: f64, reach: f64) -> Result<(), TestCaseError> {
     match field.read(p) {
         Reading::Sampled(found) => {
+            // Samples say no more than that.
+            let exact = exact.clamp(-field.layout.most, field.layout.most);
             prop_assert!(
                 (found - exact).abs() <= field.bound(),
                 "{} not {}",
@@ -121,6 +123,7 @@ fn blocks_have_all_samples_of_a_whole_grid_near_the_surface() {
         for at in all_below(layout.side + 1) {
             let p = layout.node(std::array::from_fn(|k| first[k] + at[k]));
             let exact = enclosed.gap(p);
+            let most = layout.most;
             if place == NONE {
                 count[0] += 1;
                 assert!(exact.abs() > layout.band, "{p} is {exact} from the surface");
@@ -129,8 +132,9 @@ fn blocks_have_all_samples_of_a_whole_grid_near_the_surface() {
             }
             count[1] += 1;
             let [x, y, z] = at.map(|at| at as usize);
-            let sample = field.samples[place as usize * row * row * row + (z * row + y) * row + x];
-            assert_eq!(sample.to_bits(), (exact as f32).to_bits(), "{p}");
+            let sample = field.block(place as usize)[(z * row + y) * row + x];
+            let told = exact.clamp(-most, most) as f32;
+            assert_eq!(sample.to_bits(), told.to_bits(), "{p}");
         }
     }
     assert!(count.iter().all(|count| *count > 10_000), "{count:?}");
@@ -176,7 +180,66 @@ fn memory_grows_as_the_surface_and_a_little_more() {
 fn samples_are_the_same_on_any_number_of_threads() {
     let mesh = icosphere(DVec3::ZERO, 0.1, 0.02).unwrap();
     let on = |threads| parallel::on_threads(threads, || sampled(&mesh, 0.005, 0.006).1).unwrap();
-    assert_eq!(on(1), on(2));
+    assert!(on(1).has_the_bits_of(&on(2)));
+}
+
+/// Long triangles, thin ones, and a mesh that overlaps itself: what is asked for has the bits of
+/// what is found before, in whatever order blocks are asked.
+#[test]
+fn samples_that_are_asked_for_are_those_that_are_found_before() {
+    let mut thin = cuboid(CENTER, 2.0 * HALF, 0.5).unwrap();
+    let first = thin.positions.len() as u32;
+    let ball = icosphere(CENTER, 0.12, 0.03).unwrap();
+    let turned = ball.triangles.iter().map(|t| t.map(|v| v + first));
+    thin.triangles.extend(turned);
+    thin.positions.extend(ball.positions);
+    for p in &mut thin.positions {
+        *p = DVec3::new(p.x + 0.3 * p.y, p.y - 0.2 * p.z, p.z + 0.1 * p.x);
+    }
+    let (enclosed, field) = sampled(&thin, 0.01, 0.015);
+    let asked = DistanceField::when_asked(Arc::new(enclosed), 0.01, 0.015);
+    assert!(asked.heap_bytes() * 4 < field.heap_bytes());
+    let middle = CENTER + DVec3::new(0.0, 0.13, 0.0);
+    assert_eq!(
+        asked.distance(middle).to_bits(),
+        field.distance(middle).to_bits()
+    );
+    assert!(asked.has_the_bits_of(&field));
+}
+
+impl DistanceField {
+    pub(crate) fn has_the_bits_of(&self, other: &Self) -> bool {
+        let all = |field: &Self| -> Vec<u32> {
+            let blocks = (0..field.sampled_blocks()).flat_map(|place| field.block(place).to_vec());
+            blocks.map(f32::to_bits).collect()
+        };
+        self.layout == other.layout
+            && self.far == other.far
+            && self.places == other.places
+            && all(self) == all(other)
+    }
+}
+
+/// The held distance has a slope of √3 or less also where blocks without samples begin.
+#[test]
+fn the_held_distance_is_continuous() {
+    let field = &BOX.1;
+    let step = 1e-3;
+    for k in 0..40_000 {
+        let t = f64::from(k);
+        let way = DVec3::new((7.1 * t).sin(), (3.3 * t).sin(), (1.7 * t).sin());
+        let p = CENTER + 0.5 * way;
+        let q = p + step * DVec3::new((0.3 * t).cos(), (0.7 * t).sin(), (1.1 * t).cos());
+        let [one, two] = [p, q].map(|p| field.held(p));
+        let most = SLOPE * p.distance(q) + 1e-12;
+        assert!(
+            (one.value - two.value).abs() <= most,
+            "{p}: {one:?} {two:?}"
+        );
+        if p.distance(q) < one.free {
+            assert_eq!(one.value, two.value);
+        }
+    }
 }
 
 /// A grid too fine to be numbered says so, and places that are none are answered.
