@@ -12,8 +12,9 @@
 //! | `trace.json`, `trace/rank-*` | [`write_trace`], [`write_rank_trace`] | at the end, if traced |
 //! | `pictures/*.png` | [`Picture`] | per frame; needs no graphics card and no display |
 //!
-//! In: gathered data, in global original vertex order. Out: files below one [`RunDirectory`]. Only
-//! rank 0 is here: no messages, no clock. Every file but the streamed `history.csv` is written
+//! In: data of all vertices in the order of the scene's own, or of the patches of a rank. Out: files
+//! below one [`RunDirectory`], which rank 0 holds; others write their sections of a checkpoint and
+//! their pieces of frames where it tells them. No messages, no clock. Every file but the streamed `history.csv` is written
 //! under a temporary name and renamed into place, so that a reader sees it complete or not at all;
 //! the streamed file consists of complete lines.
 //!
@@ -47,7 +48,7 @@ mod vtp;
 mod vtp_read;
 mod whole;
 
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{Checkpoint, OpenCheckpoint, SectionedCheckpoint};
 pub use destination::Destination;
 pub use directory::RunDirectory;
 pub use error::OutputError;

@@ -4,8 +4,6 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
@@ -13,6 +11,7 @@ use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::{ScopeOptions, thread_time, wire};
 
 use super::alike::{self, compare};
+use super::checkpoints;
 use super::error::{RunError, malformed};
 use super::options::{Driver, RunOptions, VIRTUAL_STACK};
 use super::outputs::{Start, begin, conclude};
@@ -23,11 +22,12 @@ use super::reports::{RankStep, Reports};
 use super::result::{Ended, RankTotals, RunSummary};
 use super::summary::STRAIN_SLACK;
 use super::timers::{OutputKind, Timers};
+use super::together::{broadcast, gather};
 use super::tracing::Tracer;
 use super::writer::{Touching, Writer};
 use crate::memory;
 use crate::scene::Scene;
-use crate::step::{SavedState, Simulation, StepError, World};
+use crate::step::{Simulation, StepError, World};
 
 /// Simulates a scene from start to end.
 ///
@@ -199,7 +199,7 @@ fn rank_loop(
     let steps = options.steps.unwrap_or_else(|| scene.time.steps());
     let start = start.filter(|_| comm.rank() == Rank(0));
     if options.resume.is_some() {
-        resume(&mut simulation, start, comm)?;
+        checkpoints::resume(&mut simulation, start, comm)?;
     }
     let mut writer = start
         .map(|start| Writer::new(world, options, start, steps))
@@ -333,10 +333,7 @@ fn rank_loop(
             frame(&mut writer, &simulation, &mut timers, comm)?;
         }
         if decision.checkpoint {
-            let state = simulation.gather_state(comm)?;
-            if let (Some(writer), Some(state)) = (&mut writer, state) {
-                writer.checkpoint(state)?;
-            }
+            checkpoints::write(&simulation, writer.as_mut(), comm)?;
             timers.lap(OutputKind::Checkpoints, comm);
         }
     }
@@ -387,56 +384,11 @@ fn keep_after_failure(
     writer: Option<&mut Writer<'_>>,
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
-    let state = if whole {
-        simulation.gather_state(comm)?
-    } else {
-        None
-    };
-    if let (Some(writer), Some(state)) = (writer, state) {
-        writer.checkpoint(state)?;
+    if whole {
+        checkpoints::write(simulation, writer, comm)?;
     }
     // A rank that returns may end the job, so all wait until everything is written.
     Ok(comm.barrier()?)
-}
-
-/// Gives every rank the state that rank 0 has read. Collective.
-fn resume(
-    simulation: &mut Simulation<'_>,
-    start: Option<&Start>,
-    comm: &mut dyn Comm,
-) -> Result<(), RunError> {
-    let state = start.and_then(|start| start.checkpoint.as_ref());
-    let state = SavedState::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
-    state.map_or(Ok(()), |state| Ok(simulation.restore(&state)?))
-}
-
-/// One value of each rank, on rank 0. Collective.
-fn gather<T: Serialize + DeserializeOwned>(
-    comm: &mut dyn Comm,
-    own: &T,
-) -> Result<Option<Vec<T>>, CommError> {
-    let own = wire::encode(own);
-    let own = own.map_err(CommError::unsendable(comm.rank(), "what it did in the run"))?;
-    let Some(gathered) = comm.gather(Rank(0), own)? else {
-        return Ok(None);
-    };
-    let decode = |(from, bytes): (Rank, &Vec<u8>)| wire::decode(bytes).map_err(malformed(from));
-    let all: Result<Vec<T>, _> = (0..).map(Rank).zip(&gathered).map(decode).collect();
-    all.map(Some)
-}
-
-/// Rank 0's value, on all. Collective; only rank 0 has one.
-fn broadcast<T: DeserializeOwned>(
-    comm: &mut dyn Comm,
-    own: Option<impl Serialize>,
-) -> Result<T, CommError> {
-    let own = own.map_or_else(|| Ok(Vec::new()), |own| wire::encode(&own));
-    let own = own.map_err(CommError::unsendable(
-        comm.rank(),
-        "what all ranks are to know",
-    ))?;
-    let bytes = comm.broadcast(Rank(0), own)?;
-    wire::decode(&bytes).map_err(malformed(Rank(0)))
 }
 
 #[expect(

@@ -6,6 +6,7 @@
 mod alike;
 mod certified;
 mod changes;
+mod checkpoints;
 mod cuts;
 mod driver;
 mod error;
@@ -23,6 +24,7 @@ mod start_notes;
 mod stop;
 mod summary;
 mod timers;
+mod together;
 mod trace_steps;
 mod tracing;
 mod waits;

@@ -13,9 +13,9 @@ use crate::build_identity::BuildIdentity;
 use crate::collide::Passing;
 use crate::collide::audit::Skin;
 use crate::mesh::{TriMesh, build_cloth_of_file};
-use crate::output::checkpoint::Header;
+use crate::output::checkpoint::{Header, NewCheckpoint, Place};
 use crate::output::{
-    AuditedFrame, Checkpoint, DataArray, Event, Frame, FrameAudit, FrameSeries, Hashed, HistoryRow,
+    AuditedFrame, DataArray, Event, Frame, FrameAudit, FrameSeries, Hashed, HistoryRow,
     HistoryWriter, OutputError, Picture, PolyData, Progress, RunDirectory, Values, cloth_file,
     mesh_file, state_hash,
 };
@@ -170,20 +170,24 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    /// Writes the state, for a later run to go on from.
-    pub(super) fn checkpoint(&mut self, state: SavedState) -> Result<(), OutputError> {
+    /// Begins the checkpoint of a state, into which all ranks write.
+    pub(super) fn begin_checkpoint(
+        &mut self,
+        simulation: &Simulation<'_>,
+    ) -> Result<(NewCheckpoint, Place), OutputError> {
         let scene = self.world.scene();
         let build = BuildIdentity::as_far_as_known();
         // The history that the checkpoint describes must be on the disk before.
         self.history.sync()?;
+        let outline = simulation.outline();
         let header = Header {
             program: build.version.clone(),
             commit: build.commit.clone(),
             executable: build.executable.clone(),
             history: Some(self.history.mark()),
-            step: state.step,
-            time_s: state.step as f64 * scene.time.step,
-            vertices: state.positions.len() as u64,
+            step: outline.step,
+            time_s: outline.step as f64 * scene.time.step,
+            vertices: outline.vertices,
             scene: scene.echo_of_trajectory(),
             world: self.digest.get_or_init(|| self.world.digest()).clone(),
             frames: self.frames as u64,
@@ -191,15 +195,22 @@ impl<'w> Writer<'w> {
             deepest_m: self.deepest.is_finite().then_some(self.deepest),
             strain: self.strain,
             beyond_limit: Some(self.beyond_limit),
-            substep: state.substep,
-            past_s: state.past.as_ref().map(|past| past.length),
-            squeezed: state.squeezed.clone(),
-            kept: state.kept.clone(),
+            substep: outline.substep,
+            past_s: outline.past,
+            squeezed: outline.squeezed,
+            kept: outline.kept,
         };
-        let (step, time_s) = (header.step, header.time_s);
-        Checkpoint { header, state }.write(&self.directory)?;
-        (self.progress).happened(&Event::Checkpoint { step, time_s });
-        Ok(())
+        let tree = self.world.tree();
+        let patches = (0..tree.patch_count()).map(|patch| tree.patch_vertices(patch).len());
+        NewCheckpoint::begin(&self.directory, &header, patches)
+    }
+
+    /// Tells of the checkpoint that all ranks have written of a state.
+    pub(super) fn tell_checkpoint(&mut self, simulation: &Simulation<'_>) {
+        (self.progress).happened(&Event::Checkpoint {
+            step: simulation.step(),
+            time_s: simulation.time(),
+        });
     }
 
     /// Whether it is time for a frame after this step; there is one of the last.
