@@ -13,6 +13,7 @@ use weft_runtime::{ScopeOptions, thread_time, wire};
 use super::alike::{self, compare};
 use super::checkpoints;
 use super::error::{RunError, malformed};
+use super::frame_pieces::OwnPiece;
 use super::options::{Driver, RunOptions, VIRTUAL_STACK};
 use super::outputs::{Start, begin, conclude};
 use super::pace::{Decision, End, Pace};
@@ -22,11 +23,12 @@ use super::reports::{RankStep, Reports};
 use super::result::{Ended, RankTotals, RunSummary};
 use super::summary::STRAIN_SLACK;
 use super::timers::{OutputKind, Timers};
-use super::together::{broadcast, gather};
+use super::together::{broadcast, gather, write_together};
 use super::tracing::Tracer;
 use super::writer::{Touching, Writer};
 use crate::memory;
-use crate::scene::Scene;
+use crate::output::SharedDirectory;
+use crate::scene::{Pieces, Scene};
 use crate::step::{Simulation, StepError, World};
 
 /// Simulates a scene from start to end.
@@ -198,6 +200,10 @@ fn rank_loop(
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
     let steps = options.steps.unwrap_or_else(|| scene.time.steps());
     let start = start.filter(|_| comm.rank() == Rank(0));
+    let in_pieces = scene.output.frames && scene.output.pieces == Pieces::Rank;
+    if in_pieces || scene.output.checkpoints {
+        see_directory(start, comm)?;
+    }
     if options.resume.is_some() {
         checkpoints::resume(&mut simulation, start, comm)?;
     }
@@ -216,6 +222,7 @@ fn rank_loop(
     let begin = comm.now();
     let mut totals = RankTotals::default();
     let pictures = scene.output.pictures.then(|| Pictures::new(world));
+    let pieces = in_pieces.then(|| OwnPiece::new(world, &simulation, &*comm));
     let frame = |writer: &mut Option<Writer<'_>>,
                  simulation: &Simulation<'_>,
                  timers: &mut Timers<'_>,
@@ -227,6 +234,12 @@ fn rank_loop(
             }
             comm.barrier()?;
             timers.lap(OutputKind::Pictures, comm);
+        }
+        if let Some(pieces) = &pieces {
+            // All ranks have written when the last has.
+            pieces.write(simulation, writer.as_mut(), comm)?;
+            timers.lap(OutputKind::Frames, comm);
+            return Ok(());
         }
         let states = simulation.gather_contacts(comm)?;
         let forces = simulation.gather_contact_forces(comm)?;
@@ -356,6 +369,17 @@ fn rank_loop(
         ranks: gather(comm, &totals)?.unwrap_or_default(),
         traces,
     })
+}
+
+/// Makes sure, before anything is computed, that all ranks see the directory into which each will
+/// write. Collective.
+fn see_directory(start: Option<&Start>, comm: &mut dyn Comm) -> Result<(), RunError> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    let begun = start.map(|start| Ok(((), SharedDirectory::of(&start.directory)?)));
+    write_together(comm, begun, SharedDirectory::check, |(), _| Ok(()))?;
+    Ok(())
 }
 
 /// The decision of all ranks after a step in which they have said this to each other.

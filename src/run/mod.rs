@@ -10,6 +10,7 @@ mod checkpoints;
 mod cuts;
 mod driver;
 mod error;
+mod frame_pieces;
 mod modelled;
 mod options;
 mod outputs;

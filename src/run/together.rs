@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_rank_lacks_is_an_error_of_all() {
+    fn an_error_of_one_rank_is_one_of_all() {
         let outcomes = launch(3, |comm| {
             let own = match comm.rank() {
                 Rank(1) => Err(failed("read")),

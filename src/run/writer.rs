@@ -16,8 +16,8 @@ use crate::mesh::{TriMesh, build_cloth_of_file};
 use crate::output::checkpoint::{Header, NewCheckpoint, Place};
 use crate::output::{
     AuditedFrame, DataArray, Event, Frame, FrameAudit, FrameSeries, Hashed, HistoryRow,
-    HistoryWriter, OutputError, Picture, PolyData, Progress, RunDirectory, Values, cloth_file,
-    mesh_file, state_hash,
+    HistoryWriter, OutputError, Picture, PieceArrays, PiecesPlace, PolyData, Progress,
+    RunDirectory, Values, cloth_file, mesh_file, pieces_file, state_hash,
 };
 use crate::step::{Breach, Ledger, SavedState, Simulation, StepReport, World};
 
@@ -237,18 +237,53 @@ impl<'w> Writer<'w> {
         simulation: &Simulation<'_>,
         touching: &Touching,
     ) -> Result<(), OutputError> {
-        let output = &self.world.scene().output;
-        self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;
+        let x = self.world.original_order(simulation.positions());
+        self.write_frame(simulation, &x, touching)?;
+        self.note_frame(simulation, &x, cloth_file(simulation.step()))
+    }
+
+    /// Lists the pieces of a frame, into which ranks write theirs.
+    pub(super) fn begin_pieces(
+        &self,
+        simulation: &Simulation<'_>,
+        ranks: u32,
+    ) -> Result<PiecesPlace, OutputError> {
+        PiecesPlace::begin(&self.directory, simulation.step(), ranks)
+    }
+
+    /// Completes a frame of which ranks have written their pieces.
+    pub(super) fn complete_pieces(
+        &mut self,
+        simulation: &Simulation<'_>,
+        pieces: &[PieceArrays],
+    ) -> Result<(), OutputError> {
+        let (step, time) = (simulation.step(), simulation.time());
+        if let Some(series) = &mut self.series {
+            let moving = self.world.moved_bodies(time);
+            let moving = named(self.world, &moving);
+            series.complete_pieces(step, time, pieces, &moving)?;
+        }
+        let x = self.world.original_order(simulation.positions());
+        self.note_frame(simulation, &x, pieces_file(step))
+    }
+
+    /// Notes what is to be known of a frame that was written, and audits it if that was asked for;
+    /// `x` are its positions in m, in the order of the scene's own vertices.
+    fn note_frame(
+        &mut self,
+        simulation: &Simulation<'_>,
+        x: &[DVec3],
+        file: String,
+    ) -> Result<(), OutputError> {
         let time = simulation.time();
+        let interval = self.world.scene().output.interval;
+        self.next_frame = (time / interval + 1e-9).floor() as u64 + 1;
         let deepest = self.world.deepest(simulation.positions(), time);
         self.deepest = self.deepest.max(deepest);
-        let x = self.world.original_order(simulation.positions());
-        let moving = self.world.moved_bodies(time);
-        self.write_frame(simulation, &x, &moving, touching)?;
         if let Some(audit) = &mut self.audit {
             let frame = AuditedFrame {
                 step: simulation.step(),
-                cloth: Skin::new(&x, &self.triangles).letting(self.passing.clone()),
+                cloth: Skin::new(x, &self.triangles).letting(self.passing.clone()),
                 bodies: Some(self.world.audited_bodies(time)),
             };
             audit.look(&self.directory, &frame)?;
@@ -258,7 +293,7 @@ impl<'w> Writer<'w> {
             self.progress.happened(&Event::Frame {
                 step: simulation.step(),
                 time_s: time,
-                file: cloth_file(simulation.step()),
+                file,
             });
         }
         Ok(())
@@ -268,7 +303,6 @@ impl<'w> Writer<'w> {
         &mut self,
         simulation: &Simulation<'_>,
         x: &[DVec3],
-        moving: &[(usize, TriMesh)],
         touching: &Touching,
     ) -> Result<(), OutputError> {
         let Some(series) = &mut self.series else {
@@ -307,11 +341,8 @@ impl<'w> Writer<'w> {
             squeezed[vertex as usize] = body + 1;
         }
         let cuts = simulation.cuts();
-        let bodies = &self.world.scene().bodies;
-        let moving: Vec<(&str, &TriMesh)> = moving
-            .iter()
-            .map(|(index, mesh)| (bodies[*index].name.as_str(), mesh))
-            .collect();
+        let moving = self.world.moved_bodies(simulation.time());
+        let moving = named(self.world, &moving);
         let array = |name, values| DataArray { name, values };
         series.write(Frame {
             step: simulation.step(),
@@ -371,6 +402,14 @@ impl<'w> Writer<'w> {
             breach: self.breach.map(|breach| breach.told),
         }
     }
+}
+
+/// Bodies that move, with their names.
+fn named<'a>(world: &'a World, moving: &'a [(usize, TriMesh)]) -> Vec<(&'a str, &'a TriMesh)> {
+    let bodies = &world.scene().bodies;
+    let named = moving.iter();
+    let named = named.map(|(index, mesh)| (bodies[*index].name.as_str(), mesh));
+    named.collect()
 }
 
 /// The unit normals of vertices: of the triangles around each, weighted by their areas.

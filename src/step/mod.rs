@@ -53,7 +53,6 @@ pub(crate) use contact::message::CONTACT_BYTES;
 pub use diagnose::breach::Breach;
 pub use diagnose::ledger::{Entry, Ledger};
 pub use error::{GaveUp, Named, StepError};
-pub(crate) use exchange::own_values::OwnValues;
 pub use exchange::patch_state::{PatchState, PatchView};
 pub use exchange::saved_state::{Past, SavedState, StateOutline};
 pub use memory::{CONTACT_HELD, MemoryPart, RankMemory, total};

@@ -98,7 +98,7 @@ impl Head {
         }))
     }
 
-    /// How long a head is with a header of so many bytes, and so many patches.
+    /// The length of a head, from the length of its header and the number of patches.
     pub(super) fn length(header: usize, patches: usize) -> u64 {
         (PREFIX + header + COUNT + ENTRY * patches + SUM) as u64
     }

@@ -8,7 +8,7 @@
 //! | 4 | length h of the header |
 //! | h | the header, JSON: [`Header`] |
 //! | 4 | number p of patches |
-//! | 48 p | of each patch, in order: where its section begins in the file and how many vertices it has, both of 64 bits, and the SHA-256 of its section |
+//! | 48 p | of each patch: the place of its section, how many vertices it has, its SHA-256 |
 //! | 32 | SHA-256 of all before |
 //! | … | the sections of the patches |
 //!
@@ -26,10 +26,11 @@
 //! | 24 m | with a past: positions before the last part of a step, in m |
 //! | 24 m | with a past: velocities then, as the integrator takes them, in m/s |
 //!
-//! All numbers are little-endian. A file is complete or absent, and what was damaged later is
-//! noticed by its sums. Sections lie where the numbers of vertices say, so that each rank writes
-//! its own (`new`), and reads those that it needs (`sections`). What belongs to no vertex, and the few vertices that bodies let through or
-//! that are in tangles, stand in the header. Files of layouts 5 and 6 are read too (`earlier`).
+//! Numbers of the table have 64 bits, and all are little-endian. A file is complete or absent, and
+//! damage that comes later is noticed by its sums. Sections lie where the numbers of vertices say,
+//! so that each rank writes its own (`new`), and reads those that it needs (`sections`). Facts that
+//! belong to no vertex stand in the header, as do the few vertices that bodies let through or that
+//! are in tangles. Files of layouts 5 and 6 are read too (`earlier`).
 
 mod earlier;
 mod head;
@@ -214,7 +215,7 @@ impl Checkpoint {
             let whole = earlier::read(path, prefix, file, there)?;
             return Ok(OpenCheckpoint::Whole(Box::new(whole)));
         }
-        // Layouts to come have this head too, so that they are told from damage.
+        // Layouts to come have this head too, so that they can be distinguished from damage.
         let head = head::Head::read(&prefix, &mut file, there).map_err(read)?;
         match head {
             Some(head) if version == head::VERSION => {

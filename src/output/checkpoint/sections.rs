@@ -88,10 +88,10 @@ impl SectionedCheckpoint {
     pub fn read_patch(&mut self, patch: usize) -> Result<PatchState, OutputError> {
         let damaged = |path: &Path, what: &str| OutputError::Damaged {
             path: path.to_owned(),
-            what: format!("in the section of patch {patch}, {what}"),
+            what: format!("the section of patch {patch}: {what}"),
         };
         let Some(&section) = self.sections.get(patch) else {
-            return Err(damaged(&self.path, "which it does not have"));
+            return Err(damaged(&self.path, "there is none"));
         };
         let past = self.header.past_s.is_some();
         // The file is long enough for it.
@@ -100,7 +100,7 @@ impl SectionedCheckpoint {
         let read = read.and_then(|_| self.file.read_exact(&mut bytes));
         read.map_err(OutputError::read(&self.path))?;
         if Sha256::digest(&bytes)[..] != section.sum {
-            return Err(damaged(&self.path, "the sum is wrong"));
+            return Err(damaged(&self.path, "its sum is wrong"));
         }
         decode(&bytes, section.vertices as usize, past).map_err(|what| damaged(&self.path, what))
     }
@@ -130,7 +130,7 @@ impl SectionedCheckpoint {
                 return Err(OutputError::Damaged {
                     path: self.path.clone(),
                     what: format!(
-                        "in the section of patch {patch}, vertex {vertex} is none or was there before"
+                        "the section of patch {patch}: vertex {vertex} is none of the scene's, or comes twice"
                     ),
                 });
             };
@@ -211,7 +211,7 @@ fn decode(bytes: &[u8], n: usize, with_past: bool) -> Result<PatchState, &'stati
     let vectors = [&positions, &velocities, &last, &before, &friction];
     let are_finite = |all: &Vec<DVec3>| all.iter().all(|vector| vector.is_finite());
     if !(vectors.into_iter().all(are_finite) && past.iter().flatten().all(are_finite)) {
-        return Err("a number is not finite");
+        return Err("a number in it is not finite");
     }
     let contacts = flags.iter().zip(&friction);
     let contacts = contacts.map(|(&flags, &friction)| from_flags(flags, friction));
@@ -221,7 +221,7 @@ fn decode(bytes: &[u8], n: usize, with_past: bool) -> Result<PatchState, &'stati
         positions,
         velocities,
         changes: [last, before],
-        contacts: contacts.ok_or("there are unknown contacts")?,
+        contacts: contacts.ok_or("it has unknown contacts")?,
         past,
     })
 }

@@ -202,7 +202,7 @@ fn a_section_that_is_damaged_is_named_and_the_others_are_read() {
         let mut open = open();
         let error = open.read_patch(patch).unwrap_err().to_string();
         assert!(
-            error.contains(&format!("patch {patch}, the sum is wrong")),
+            error.contains(&format!("the section of patch {patch}: its sum is wrong")),
             "{error}"
         );
         let other = 1 - patch;
@@ -226,7 +226,7 @@ fn a_vertex_that_is_there_twice_is_refused() {
         let path = new.complete(sums.into_iter()).unwrap();
         let error = Checkpoint::read(&path).unwrap_err();
         assert!(matches!(error, OutputError::Damaged { .. }), "{error}");
-        let said = format!("patch 0, vertex {}", vertices[1]);
+        let said = format!("patch 0: vertex {}", vertices[1]);
         assert!(error.to_string().contains(&said), "{error}");
     }
 }
