@@ -21,7 +21,7 @@ __all__ = ["Checkpoint", "Frame", "Run", "read_table"]
 
 Array = npt.NDArray[Any]
 
-_CLOTH = re.compile(r"cloth\.(\d+)\.vtp")
+_CLOTH = re.compile(r"cloth\.(\d+)\.p?vtp")
 _BODY = re.compile(r"((?:still|moving)-\d+)-(.+?)(?:\.\d{6,})?\.vtp")
 
 

@@ -12,7 +12,9 @@ use std::path::Path;
 use glam::DVec3;
 use weft_io::{Show as _, read_text};
 
-use crate::output::{HistoryRow, HistoryWriter, OutputError, RunRecord, read_points};
+use crate::output::{
+    HistoryRow, HistoryWriter, OutputError, RunRecord, path_of_cloth, read_points, step_of_cloth,
+};
 
 /// The common points and the differences of two runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -173,14 +175,14 @@ impl Comparison {
     fn frames(&mut self, a: &Path, b: &Path) -> Result<(), OutputError> {
         let (of_a, of_b) = (frames_of(a)?, frames_of(b)?);
         let only = of_a.symmetric_difference(&of_b).count();
-        let common: Vec<&str> = of_a.intersection(&of_b).map(String::as_str).collect();
+        let common: Vec<u64> = of_a.intersection(&of_b).copied().collect();
         let mut first = None;
-        let mut farthest: Option<(f64, usize, &str)> = None;
-        for &name in &common {
-            let (at_a, at_b) = (
-                read_points(&a.join("frames").join(name))?,
-                read_points(&b.join("frames").join(name))?,
-            );
+        let mut farthest: Option<(f64, usize, String)> = None;
+        for &step in &common {
+            // One of them may be in pieces.
+            let paths = [a, b].map(|run| path_of_cloth(run, step));
+            let (at_a, at_b) = (read_points(&paths[0])?, read_points(&paths[1])?);
+            let name = format!("cloth.{step:06}.vtp");
             if at_a.len() != at_b.len() {
                 self.differs.push(format!(
                     "frames: {name} has {} and {} vertices",
@@ -196,15 +198,16 @@ impl Comparison {
             });
             for (vertex, (same, distance)) in distances.enumerate() {
                 // Where one is no number nothing is farther.
-                if farthest.is_none_or(|(most, _, _)| distance.total_cmp(&most).is_gt()) {
-                    farthest = Some((distance, vertex, name));
+                let more = |(most, _, _): &(f64, usize, String)| distance.total_cmp(most).is_gt();
+                if farthest.as_ref().is_none_or(more) {
+                    farthest = Some((distance, vertex, name.clone()));
                 }
                 if !same {
-                    first.get_or_insert(name);
+                    first.get_or_insert_with(|| name.clone());
                 }
             }
         }
-        self.farthest = farthest.map(|(distance, _, _)| distance);
+        self.farthest = farthest.as_ref().map(|(distance, _, _)| *distance);
         match (first, farthest) {
             (Some(first), Some((distance, vertex, frame))) => self.differs.push(format!(
                 "frames: positions from {first} on, most by {distance:e} m at vertex {vertex} in {frame}"
@@ -223,23 +226,18 @@ impl Comparison {
     }
 }
 
-/// Names of the files with frames of the cloth; none if the run wrote none.
-fn frames_of(run: &Path) -> Result<BTreeSet<String>, OutputError> {
+/// The steps of the frames of a run; none if it wrote none.
+fn frames_of(run: &Path) -> Result<BTreeSet<u64>, OutputError> {
     let folder = run.join("frames");
     if !folder.exists() {
         return Ok(BTreeSet::new());
     }
-    let mut names = BTreeSet::new();
+    let mut steps = BTreeSet::new();
     for entry in fs::read_dir(&folder).map_err(OutputError::read(&folder))? {
         let name = entry.map_err(OutputError::read(&folder))?.file_name();
-        let Ok(name) = name.into_string() else {
-            continue;
-        };
-        if name.starts_with("cloth.") && name.ends_with(".vtp") {
-            names.insert(name);
-        }
+        steps.extend(name.to_str().and_then(step_of_cloth));
     }
-    Ok(names)
+    Ok(steps)
 }
 
 #[cfg(test)]

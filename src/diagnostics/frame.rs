@@ -5,7 +5,7 @@ use std::path::Path;
 
 use weft_report::Cloth;
 
-use crate::output::{OutputError, read_integers, read_triangles};
+use crate::output::{OutputError, path_of_cloth, read_integers, read_triangles, step_of_cloth};
 
 /// The cloth as the last frame in a run's directory has it; `None` if the run wrote no frames.
 ///
@@ -19,14 +19,11 @@ pub fn last_frame(run: &Path) -> Result<Option<Cloth>, OutputError> {
     let mut last = None;
     for entry in fs::read_dir(&folder).map_err(OutputError::read(&folder))? {
         let name = entry.map_err(OutputError::read(&folder))?.file_name();
-        let step = name.to_str().and_then(|name| {
-            let digits = name.strip_prefix("cloth.")?.strip_suffix(".vtp")?;
-            digits.parse::<u32>().ok()
-        });
-        last = last.max(step);
+        let step = name.to_str().and_then(step_of_cloth);
+        last = last.max(step.and_then(|step| u32::try_from(step).ok()));
     }
     let Some(step) = last else { return Ok(None) };
-    let path = folder.join(format!("cloth.{step:06}.vtp"));
+    let path = path_of_cloth(run, step.into());
     let mesh = read_triangles(&path)?;
     Ok(Some(Cloth {
         step,

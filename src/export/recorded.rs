@@ -7,7 +7,7 @@ use glam::DVec3;
 use crate::mesh::{FileMesh, TriMesh, Wanted, join_equal, read_mesh_file};
 use crate::output::{
     Collection, FrameArrays, FrameFile, FrameSeries, OutputError, RunRecord, ViewRecord, is_own,
-    moving_file, read_frame, still_file,
+    moving_file, read_frame, step_of_cloth, still_file,
 };
 
 /// The frames of a run.
@@ -71,10 +71,8 @@ impl Recorded {
         let of_run = Collection::read(&collection)?;
         let mut frames = Vec::new();
         for (time, files) in of_run.iter().flat_map(Collection::files) {
-            let step = |name: &str| {
-                let digits = name.strip_prefix("frames/cloth.")?.strip_suffix(".vtp")?;
-                digits.parse().ok().filter(|_| is_own(name))
-            };
+            let step =
+                |name: &str| step_of_cloth(name.strip_prefix("frames/")?).filter(|_| is_own(name));
             let file = files.iter().find_map(|name| Some((step(name)?, *name)));
             let Some((step, name)) = file else {
                 let what = format!("its frame at {time} s has no cloth");

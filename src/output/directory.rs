@@ -148,8 +148,50 @@ impl RunDirectory {
         Ok(())
     }
 
+    /// How the names of its temporary files begin.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Lists files as the run's own, before other ranks make them, and makes their folders.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub(super) fn list(&self, names: &[String]) -> Result<(), OutputError> {
+        for name in names {
+            self.prepare(name)?;
+        }
+        let mut manifest = self.manifest();
+        let new: Vec<&str> = names
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !manifest.listed().files.contains(*name))
+            .collect();
+        for name in &new {
+            let path = self.file(name);
+            if fs::symlink_metadata(&path).is_ok() {
+                return Err(OutputError::InTheWay { path });
+            }
+        }
+        let path = self.file(names.first().map_or("", String::as_str));
+        manifest.add_all(&new).map_err(OutputError::write(&path))
+    }
+
     /// Lists a file as the run's own, before it is made, and makes its folder.
     fn claim(&self, name: &str) -> Result<PathBuf, OutputError> {
+        let path = self.prepare(name)?;
+        let mut manifest = self.manifest();
+        if !manifest.listed().files.contains(name) {
+            if fs::symlink_metadata(&path).is_ok() {
+                return Err(OutputError::InTheWay { path });
+            }
+            manifest.add(name).map_err(OutputError::write(&path))?;
+        }
+        Ok(path)
+    }
+
+    /// Makes the folder of a file, if a run writes one of that name.
+    fn prepare(&self, name: &str) -> Result<PathBuf, OutputError> {
         let path = self.file(name);
         if !is_own(name) {
             let what = "a run writes no file of that name".to_owned();
@@ -160,13 +202,6 @@ impl RunDirectory {
         {
             // One level only: a lost run directory is an error, not something to make again.
             fs::create_dir(folder).map_err(OutputError::write(&path))?;
-        }
-        let mut manifest = self.manifest();
-        if !manifest.listed().files.contains(name) {
-            if fs::symlink_metadata(&path).is_ok() {
-                return Err(OutputError::InTheWay { path });
-            }
-            manifest.add(name).map_err(OutputError::write(&path))?;
         }
         Ok(path)
     }

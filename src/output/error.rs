@@ -135,6 +135,17 @@ pub enum OutputError {
         /// The error of the system.
         source: io::Error,
     },
+    /// A rank could not write or read its part of a file that all ranks have in common.
+    #[error(
+        "rank {rank}: {what}; each rank writes and reads its part of the run's files, so its host must see their directory: \
+         name one on a file system that all hosts share"
+    )]
+    OnRank {
+        /// The rank.
+        rank: u32,
+        /// Its error.
+        what: String,
+    },
     /// A file of an earlier run could not be read.
     #[error("cannot read {}: {source}", path.shown())]
     Read {

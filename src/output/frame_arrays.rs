@@ -2,7 +2,8 @@
 //! arrays that this program does not know.
 //!
 //! Only files that [`write_vtp`](super::write_vtp) made are read: one piece of triangles, arrays
-//! appended as they are, little-endian. Sizes are held against the length of the file before
+//! appended as they are, little-endian. A frame in pieces is read by
+//! [`pieces_read`](super::pieces_read). Sizes are held against the length of the file before
 //! anything is taken, so that a damaged file asks for no more memory than it has bytes.
 
 use std::path::Path;
@@ -11,6 +12,7 @@ use glam::DVec3;
 use weft_io::read_regular;
 
 use super::OutputError;
+use super::pieces_read::{is_in_pieces, read_pieces};
 use crate::mesh::TriMesh;
 
 /// A frame as its file has it.
@@ -64,13 +66,16 @@ impl ArrayValues {
     }
 }
 
-/// Reads all of a frame.
+/// Reads all of a frame, which may be in pieces.
 ///
 /// # Errors
 /// [`OutputError::Read`]; [`OutputError::Malformed`], which says what is wrong with it.
 pub fn read_frame(path: &Path) -> Result<FrameArrays, OutputError> {
+    if is_in_pieces(path) {
+        return read_pieces(path);
+    }
     let file = read_regular(path, u64::MAX).map_err(OutputError::read(path))?;
-    parse(&file).map_err(|what| OutputError::Malformed {
+    parse_whole(&file).map_err(|what| OutputError::Malformed {
         path: path.to_owned(),
         what: format!("it is no frame that weft wrote, or not all of it: {what}"),
     })
@@ -86,7 +91,8 @@ const END: &[u8] = b"\n</AppendedData>\n</VTKFile>\n";
 /// The longest text before the numbers.
 const LONGEST_TEXT: usize = 1 << 20;
 
-fn parse(file: &[u8]) -> Result<FrameArrays, String> {
+/// Reads all of a file; the error says what is wrong with it.
+pub(super) fn parse_whole(file: &[u8]) -> Result<FrameArrays, String> {
     let text = &file[..file.len().min(LONGEST_TEXT)];
     let end = text
         .windows(MARK.len())

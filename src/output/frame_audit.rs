@@ -12,7 +12,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::frames::{cloth_file, moving_file, still_file};
+use super::frames::{moving_file, path_of_cloth, step_of_cloth, still_file};
 use super::vtp_read::read_time;
 use super::{
     BodyRecord, DataArray, FramesRecord, OutputError, PolyData, RunDirectory, RunRecord, Values,
@@ -400,13 +400,10 @@ impl<'r> Frames<'r> {
         let mut steps = Vec::new();
         for entry in std::fs::read_dir(&frames).map_err(OutputError::read(&frames))? {
             let name = entry.map_err(OutputError::read(&frames))?.file_name();
-            let step = name.to_str().and_then(|name| {
-                let digits = name.strip_prefix("cloth.")?.strip_suffix(".vtp")?;
-                digits.parse::<u64>().ok()
-            });
-            steps.extend(step);
+            steps.extend(name.to_str().and_then(step_of_cloth));
         }
         steps.sort_unstable();
+        steps.dedup();
         Ok(steps)
     }
 
@@ -416,7 +413,7 @@ impl<'r> Frames<'r> {
         step: u64,
         see: impl FnOnce(&AuditedFrame<'_>) -> T,
     ) -> Result<T, OutputError> {
-        let path = self.run.file(&cloth_file(step));
+        let path = path_of_cloth(self.run.path(), step);
         let cloth = read_triangles(&path)?;
         let meshes = self.meshes(step)?;
         let time = match &self.bodies {

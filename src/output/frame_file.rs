@@ -1,5 +1,6 @@
 //! A frame that [`write_vtp`](super::write_vtp) wrote, read in parts: only the header is in memory,
-//! and of an array only the items that are asked for.
+//! and of an array only the items that are asked for. A frame in pieces is in memory as a whole,
+//! for its vertices are in the order of patches on the disk.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -9,8 +10,9 @@ use std::path::{Path, PathBuf};
 use glam::DVec3;
 use weft_io::open_regular;
 
-use super::OutputError;
+use super::pieces_read::{is_in_pieces, read_pieces};
 use super::vtp_read::{ARRAY, MARK, attribute, element};
+use super::{ArrayValues, FrameArrays, OutputError};
 
 /// An open frame.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct FrameFile {
     blocks: u64,
     points: usize,
     triangles: usize,
+    /// The frame, if it is in pieces.
+    whole: Option<Box<FrameArrays>>,
 }
 
 impl FrameFile {
@@ -31,6 +35,18 @@ impl FrameFile {
     /// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours.
     pub fn open(path: &Path) -> Result<Self, OutputError> {
         let file = open_regular(path).map_err(OutputError::read(path))?;
+        if is_in_pieces(path) {
+            let whole = read_pieces(path)?;
+            return Ok(Self {
+                path: path.to_owned(),
+                file,
+                xml: String::new(),
+                blocks: 0,
+                points: whole.mesh.positions.len(),
+                triangles: whole.mesh.triangles.len(),
+                whole: Some(Box::new(whole)),
+            });
+        }
         let mut head = Vec::new();
         let mut frame = Self {
             path: path.to_owned(),
@@ -39,6 +55,7 @@ impl FrameFile {
             blocks: 0,
             points: 0,
             triangles: 0,
+            whole: None,
         };
         let mut length = HEAD;
         loop {
@@ -76,6 +93,10 @@ impl FrameFile {
     /// # Errors
     /// [`OutputError::Read`]; [`OutputError::Malformed`] if they are not there.
     pub fn positions(&mut self, of: Range<usize>) -> Result<Vec<DVec3>, OutputError> {
+        if let Some(whole) = &self.whole {
+            let positions = whole.mesh.positions.get(of);
+            return positions.map(<[_]>::to_vec).ok_or_else(|| self.malformed());
+        }
         self.vectors("<Points>", ARRAY, of)
     }
 
@@ -85,6 +106,19 @@ impl FrameFile {
     /// As [`Self::positions`].
     pub fn velocities(&mut self, of: Range<usize>) -> Result<Vec<DVec3>, OutputError> {
         const VELOCITY: &str = "<DataArray type=\"Float64\" Name=\"velocity\"";
+        if let Some(whole) = &self.whole {
+            let named = whole
+                .of_vertices
+                .iter()
+                .find(|array| array.name == "velocity");
+            let velocities = match named.map(|array| &array.values) {
+                Some(ArrayValues::Vectors(velocities)) => velocities.get(of),
+                _ => None,
+            };
+            return velocities
+                .map(<[_]>::to_vec)
+                .ok_or_else(|| self.malformed());
+        }
         self.vectors("<PointData>", VELOCITY, of)
     }
 
@@ -93,6 +127,9 @@ impl FrameFile {
     /// # Errors
     /// As [`Self::positions`].
     pub fn triangles(&mut self) -> Result<Vec<[u32; 3]>, OutputError> {
+        if let Some(whole) = &self.whole {
+            return Ok(whole.mesh.triangles.clone());
+        }
         let (at, length) = self.block("<Polys>", ARRAY)?;
         let mut triangles = vec![[0_u32; 3]; self.triangles];
         if length != 12 * self.triangles as u64 {

@@ -1,12 +1,15 @@
-//! The frames of a run: a `.vtp` of the cloth per frame, bodies beside it, one collection over all.
+//! The frames of a run: a `.vtp` of the cloth per frame, or one of each rank, bodies beside it, and
+//! one collection over all.
 //!
 //! Bodies at rest are written once and named by every frame; bodies that move are written with each
 //! frame. Order on disk: files first, the collection last, so that it never names a missing file.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::mesh::{FileMesh, TriMesh, write_obj_of_file};
 
+use super::pieces::{PieceArrays, write_pvtp};
 use super::{Collection, DataArray, OutputError, PolyData, RunDirectory, write_vtp};
 
 /// Writes `frames/*.vtp` and `frames.pvd`.
@@ -110,6 +113,37 @@ impl FrameSeries {
                 ..cloth
             },
         )?;
+        self.close(step, time, file, moving)?;
+        // One of another run's part, of the same step.
+        self.run.remove(&pieces_file(step))
+    }
+
+    /// Completes a frame whose pieces all ranks have written: writes the file that names them, the
+    /// bodies that move, as [`Frame::moving`], and then the collection.
+    ///
+    /// # Errors
+    /// [`OutputError::Inconsistent`] if pieces have different arrays; as [`write_vtp`].
+    pub(crate) fn complete_pieces(
+        &mut self,
+        step: u64,
+        time: f64,
+        pieces: &[PieceArrays],
+        moving: &[(&str, &TriMesh)],
+    ) -> Result<(), OutputError> {
+        let file = write_pvtp(&self.run, step, pieces)?;
+        self.close(step, time, file, moving)?;
+        // One of another run's part, of the same step.
+        self.run.remove(&cloth_file(step))
+    }
+
+    /// Writes the bodies of a frame whose cloth is in a file, and the collection.
+    fn close(
+        &mut self,
+        step: u64,
+        time: f64,
+        file: String,
+        moving: &[(&str, &TriMesh)],
+    ) -> Result<(), OutputError> {
         let mut files = vec![file];
         for (number, (name, mesh)) in moving.iter().enumerate() {
             let file = moving_file(number, name, step);
@@ -129,9 +163,41 @@ impl FrameSeries {
     }
 }
 
-/// The file of the cloth after this number of steps.
+/// The file of the cloth after this number of steps, where it is in one.
 pub(crate) fn cloth_file(step: u64) -> String {
     format!("frames/cloth.{step:06}.vtp")
+}
+
+/// The file that names the pieces of the cloth after this number of steps.
+pub(crate) fn pieces_file(step: u64) -> String {
+    format!("frames/cloth.{step:06}.pvtp")
+}
+
+/// The file of a rank's piece of the cloth after this number of steps.
+pub(crate) fn piece_file(rank: u32, step: u64) -> String {
+    format!("frames/piece-{rank:05}.{step:06}.vtp")
+}
+
+/// The number of steps after which a file of `frames` has the cloth, or names its pieces; `None`
+/// for other files.
+#[must_use]
+pub fn step_of_cloth(name: &str) -> Option<u64> {
+    let stem = name.strip_prefix("cloth.")?;
+    let digits = (stem.strip_suffix(".vtp")).or_else(|| stem.strip_suffix(".pvtp"))?;
+    let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
+    digits.parse().ok().filter(|_| plain)
+}
+
+/// The path of the cloth of a run after this number of steps: that of its file, unless there is
+/// only one that names its pieces.
+#[must_use]
+pub fn path_of_cloth(run: &Path, step: u64) -> PathBuf {
+    let (whole, pieces) = (run.join(cloth_file(step)), run.join(pieces_file(step)));
+    if !whole.exists() && pieces.exists() {
+        pieces
+    } else {
+        whole
+    }
 }
 
 /// The file of a body at rest, the `number`-th of those.

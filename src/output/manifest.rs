@@ -173,16 +173,26 @@ impl Manifest {
         if self.listed.files.contains(name) {
             return Ok(());
         }
-        let line = format!("file {name}\n");
+        self.add_all(&[name])
+    }
+
+    /// Lists files that are not listed, before they are made.
+    pub(super) fn add_all(&mut self, names: &[&str]) -> io::Result<()> {
+        let lines = names.iter().map(|name| format!("file {name}\n"));
+        let line: String = lines.collect();
+        if line.is_empty() {
+            return Ok(());
+        }
         let written = (self.file.write_all(line.as_bytes())).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // The part of the line that was written is cut off. The file appends, so the next line
+            // The part that was written is cut off. The file appends, so the next line
             // follows the last whole one. If this fails too, the first error says why.
             drop(self.file.set_len(self.length));
             return Err(error);
         }
         self.length += line.len() as u64;
-        self.listed.files.insert(name.to_owned());
+        let names = names.iter().map(|name| (*name).to_owned());
+        self.listed.files.extend(names);
         Ok(())
     }
 }
@@ -225,7 +235,7 @@ pub(crate) fn is_own(name: &str) -> bool {
             ];
             fixed.contains(&file) || step_of(file).is_some()
         }
-        Some("frames") => file.ends_with(".vtp"),
+        Some("frames") => file.ends_with(".vtp") || file.ends_with(".pvtp"),
         Some("pictures") => file.ends_with(".png"),
         Some("meshes") => file.ends_with(".obj"),
         Some("exports") => {

@@ -6,14 +6,16 @@
 //! | `run.json` | [`RunRecord`] | at the start (`"exit": null`) and at the end |
 //! | `history.csv` | [`HistoryWriter`] | one line per step |
 //! | `frames.pvd`, `frames/*.vtp` | [`FrameSeries`] | per frame; opens in ParaView |
+//! | `frames/*.pvtp` | [`FrameSeries`] | per frame in pieces, after the pieces |
 //! | `meshes/*.obj` | [`FrameSeries`] | at the start: each cloth as its file has it |
 //! | `exports/*` | [`crate::export`] | at the end, in the formats that the scene asks for |
 //! | `state.*.ckpt` | [`Checkpoint`] | every ten minutes, and at the end |
 //! | `trace.json`, `trace/rank-*` | [`write_trace`], [`write_rank_trace`] | at the end, if traced |
 //! | `pictures/*.png` | [`Picture`] | per frame; needs no graphics card and no display |
 //!
-//! In: gathered data, in global original vertex order. Out: files below one [`RunDirectory`]. Only
-//! rank 0 is here: no messages, no clock. Every file but the streamed `history.csv` is written
+//! In: data of all vertices in the order of the scene's own, or of the patches of a rank. Out: files
+//! below one [`RunDirectory`], which rank 0 holds; others write their sections of a checkpoint and
+//! their pieces of frames where it tells them. No messages, no clock. Every file but the streamed `history.csv` is written
 //! under a temporary name and renamed into place, so that a reader sees it complete or not at all;
 //! the streamed file consists of complete lines.
 //!
@@ -37,17 +39,20 @@ mod manifest;
 mod matrix_market;
 mod names;
 pub mod picture;
+mod pieces;
+mod pieces_read;
 mod plain;
 mod progress;
 mod pvd;
 mod run_json;
+mod shared_directory;
 mod state_hash;
 mod trace;
 mod vtp;
 mod vtp_read;
 mod whole;
 
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{Checkpoint, OpenCheckpoint, SectionedCheckpoint};
 pub use destination::Destination;
 pub use directory::RunDirectory;
 pub use error::OutputError;
@@ -56,14 +61,14 @@ pub use export_folder::ExportFolder;
 pub use frame_arrays::{ArrayValues, FrameArrays, NamedArray, read_frame};
 pub use frame_audit::{AuditedFrame, CrossedBody, CrossingFrame, FrameAudit};
 pub use frame_file::FrameFile;
-pub(crate) use frames::cloth_file;
-pub use frames::{Frame, FrameSeries};
-pub(crate) use frames::{mesh_file, moving_file, still_file};
+pub use frames::{Frame, FrameSeries, path_of_cloth, step_of_cloth};
+pub(crate) use frames::{cloth_file, mesh_file, moving_file, pieces_file, still_file};
 pub use history::{HistoryMark, HistoryRow, HistoryWriter};
 pub(crate) use lock::this_host;
 pub(crate) use manifest::is_own;
 pub use matrix_market::write_system;
 pub use picture::{Animation, Camera, Checker, Drawing, Item, Picture, Playing, look, weave};
+pub(crate) use pieces::{DUPLICATE, GHOST, PieceArrays, PiecesPlace, TRIANGLE, VERTEX};
 pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
@@ -71,6 +76,7 @@ pub use run_json::{
     PartitionRecord, ProgramRecord, RankRecord, RefinedRecord, ResultRecord, RunRecord,
     SceneRecord, StartRecord, TraceRecord, ViewRecord,
 };
+pub(crate) use shared_directory::SharedDirectory;
 pub use state_hash::{Hashed, StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};
 pub use vtp::{DataArray, PolyData, Values, write_vtp};

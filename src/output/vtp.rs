@@ -47,6 +47,8 @@ pub enum Values<'a> {
     Vectors(&'a [DVec3]),
     /// One non-negative whole number per item (`UInt32`): a rank, a patch.
     Integers(&'a [u32]),
+    /// One byte per item (`UInt8`): what VTK marks ghosts with.
+    Bytes(&'a [u8]),
 }
 
 impl Values<'_> {
@@ -57,6 +59,17 @@ impl Values<'_> {
             Self::Scalars(values) => values.len(),
             Self::Vectors(values) => values.len(),
             Self::Integers(values) => values.len(),
+            Self::Bytes(values) => values.len(),
+        }
+    }
+
+    /// VTK's name for the type of its numbers, and how many there are per item.
+    pub(super) fn kind(&self) -> (&'static str, u32) {
+        match self {
+            Self::Scalars(_) => ("Float64", 1),
+            Self::Vectors(_) => ("Float64", 3),
+            Self::Integers(_) => ("UInt32", 1),
+            Self::Bytes(_) => ("UInt8", 1),
         }
     }
 
@@ -84,7 +97,7 @@ pub fn write_vtp(run: &RunDirectory, name: &str, data: &PolyData<'_>) -> Result<
     Ok(())
 }
 
-fn inconsistency(data: &PolyData<'_>) -> Option<String> {
+pub(super) fn inconsistency(data: &PolyData<'_>) -> Option<String> {
     let (points, triangles) = (data.points.len(), data.triangles.len());
     if i32::try_from(points).is_err() || i32::try_from(3 * triangles).is_err() {
         return Some(format!(
@@ -118,7 +131,7 @@ fn inconsistency(data: &PolyData<'_>) -> Option<String> {
     None
 }
 
-fn encode(data: &PolyData<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn encode(data: &PolyData<'_>, out: &mut dyn Write) -> io::Result<()> {
     // The header is put together first, because each array must say where its block will start.
     let mut blocks = Blocks::default();
     let mut xml = String::from(
@@ -177,11 +190,7 @@ struct Blocks<'a> {
 
 impl<'a> Blocks<'a> {
     fn add_array(&mut self, name: &str, values: Values<'a>) -> String {
-        let (kind, components) = match values {
-            Values::Scalars(_) => ("Float64", 1),
-            Values::Vectors(_) => ("Float64", 3),
-            Values::Integers(_) => ("UInt32", 1),
-        };
+        let (kind, components) = values.kind();
         self.add(
             &format!("type=\"{kind}\" Name=\"{name}\" NumberOfComponents=\"{components}\""),
             Block::Values(values),
@@ -213,6 +222,7 @@ impl Block<'_> {
             Self::Values(values @ Values::Scalars(_)) => (values.len(), 8),
             Self::Values(values @ Values::Vectors(_)) => (values.len(), 24),
             Self::Values(values @ Values::Integers(_)) => (values.len(), 4),
+            Self::Values(values @ Values::Bytes(_)) => (values.len(), 1),
             Self::Connectivity(triangles) => (triangles.len(), 12),
             Self::Offsets(triangles) => (*triangles, 4),
         };
@@ -229,6 +239,7 @@ impl Block<'_> {
                 .iter()
                 .flat_map(|value| value.to_array())
                 .try_for_each(|value| out.write_all(&value.to_le_bytes())),
+            Self::Values(Values::Bytes(values)) => out.write_all(values),
             Self::Values(Values::Integers(values)) => values
                 .iter()
                 .try_for_each(|value| out.write_all(&value.to_le_bytes())),

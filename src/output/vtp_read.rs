@@ -1,5 +1,6 @@
 //! Reads back the time, the vertices, triangles and their integers of a frame that
-//! [`write_vtp`](super::write_vtp) wrote: what comparing, auditing and reporting runs need.
+//! [`write_vtp`](super::write_vtp) wrote: what comparing, auditing and reporting runs need. A frame
+//! in pieces is read as one.
 //!
 //! Not here: other arrays, and files of other programs.
 
@@ -9,6 +10,7 @@ use glam::DVec3;
 use weft_io::read_regular;
 
 use super::OutputError;
+use super::pieces_read::{integers_of_triangles, is_in_pieces, read_pieces};
 use crate::mesh::TriMesh;
 
 /// The text before the first appended block.
@@ -22,6 +24,9 @@ pub(super) const ARRAY: &str = "<DataArray ";
 /// # Errors
 /// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours, or not all of it.
 pub fn read_points(path: &Path) -> Result<Vec<DVec3>, OutputError> {
+    if is_in_pieces(path) {
+        return Ok(read_pieces(path)?.mesh.positions);
+    }
     read(path, points)
 }
 
@@ -30,6 +35,9 @@ pub fn read_points(path: &Path) -> Result<Vec<DVec3>, OutputError> {
 /// # Errors
 /// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours, or not all of it.
 pub fn read_triangles(path: &Path) -> Result<TriMesh, OutputError> {
+    if is_in_pieces(path) {
+        return Ok(read_pieces(path)?.mesh);
+    }
     read(path, |file| {
         let positions = points(file)?;
         let triangles = triangles(file)?;
@@ -48,6 +56,9 @@ pub fn read_triangles(path: &Path) -> Result<TriMesh, OutputError> {
 /// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with a time, or not
 /// all of it.
 pub fn read_time(path: &Path) -> Result<f64, OutputError> {
+    if is_in_pieces(path) {
+        return read_pieces(path)?.time.ok_or_else(|| malformed(path));
+    }
     read(path, |file| {
         let (bytes, _) = block(file, "<FieldData>", ARRAY, "NumberOfPoints")?;
         Some(f64::from_le_bytes(bytes.try_into().ok()?))
@@ -60,6 +71,9 @@ pub fn read_time(path: &Path) -> Result<f64, OutputError> {
 /// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with such integers,
 /// or not all of it.
 pub fn read_integers(path: &Path, name: &str) -> Result<Vec<u32>, OutputError> {
+    if is_in_pieces(path) {
+        return integers_of_triangles(path, name);
+    }
     let of = format!("<DataArray type=\"UInt32\" Name=\"{name}\"");
     read(path, |file| {
         let (bytes, count) = block(file, "<CellData>", &of, "NumberOfPolys")?;
@@ -74,10 +88,14 @@ pub fn read_integers(path: &Path, name: &str) -> Result<Vec<u32>, OutputError> {
 
 fn read<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, OutputError> {
     let file = read_regular(path, u64::MAX).map_err(OutputError::read(path))?;
-    parse(&file).ok_or_else(|| OutputError::Malformed {
+    parse(&file).ok_or_else(|| malformed(path))
+}
+
+fn malformed(path: &Path) -> OutputError {
+    OutputError::Malformed {
         path: path.to_owned(),
         what: "it is no frame that weft wrote, or not all of it".to_owned(),
-    })
+    }
 }
 
 fn points(file: &[u8]) -> Option<Vec<DVec3>> {

@@ -4,8 +4,6 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
@@ -13,7 +11,9 @@ use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::{ScopeOptions, thread_time, wire};
 
 use super::alike::{self, compare};
+use super::checkpoints;
 use super::error::{RunError, malformed};
+use super::frame_pieces::OwnPiece;
 use super::options::{Driver, RunOptions, VIRTUAL_STACK};
 use super::outputs::{Start, begin, conclude};
 use super::pace::{Decision, End, Pace};
@@ -23,11 +23,13 @@ use super::reports::{RankStep, Reports};
 use super::result::{Ended, RankTotals, RunSummary};
 use super::summary::STRAIN_SLACK;
 use super::timers::{OutputKind, Timers};
+use super::together::{broadcast, gather, write_together};
 use super::tracing::Tracer;
 use super::writer::{Touching, Writer};
 use crate::memory;
-use crate::scene::Scene;
-use crate::step::{SavedState, Simulation, StepError, World};
+use crate::output::SharedDirectory;
+use crate::scene::{Pieces, Scene};
+use crate::step::{Simulation, StepError, World};
 
 /// Simulates a scene from start to end.
 ///
@@ -198,8 +200,12 @@ fn rank_loop(
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
     let steps = options.steps.unwrap_or_else(|| scene.time.steps());
     let start = start.filter(|_| comm.rank() == Rank(0));
+    let in_pieces = scene.output.frames && scene.output.pieces == Pieces::Rank;
+    if in_pieces || scene.output.checkpoints {
+        see_directory(start, comm)?;
+    }
     if options.resume.is_some() {
-        resume(&mut simulation, start, comm)?;
+        checkpoints::resume(&mut simulation, start, comm)?;
     }
     let mut writer = start
         .map(|start| Writer::new(world, options, start, steps))
@@ -216,6 +222,7 @@ fn rank_loop(
     let begin = comm.now();
     let mut totals = RankTotals::default();
     let pictures = scene.output.pictures.then(|| Pictures::new(world));
+    let pieces = in_pieces.then(|| OwnPiece::new(world, &simulation, &*comm));
     let frame = |writer: &mut Option<Writer<'_>>,
                  simulation: &Simulation<'_>,
                  timers: &mut Timers<'_>,
@@ -227,6 +234,12 @@ fn rank_loop(
             }
             comm.barrier()?;
             timers.lap(OutputKind::Pictures, comm);
+        }
+        if let Some(pieces) = &pieces {
+            // All ranks have written when the last has.
+            pieces.write(simulation, writer.as_mut(), comm)?;
+            timers.lap(OutputKind::Frames, comm);
+            return Ok(());
         }
         let states = simulation.gather_contacts(comm)?;
         let forces = simulation.gather_contact_forces(comm)?;
@@ -282,7 +295,7 @@ fn rank_loop(
                 if error.leaves_state() {
                     let whole = simulation.is_between_steps() && scene.output.checkpoints;
                     let kept = reports.write(comm, writer.as_mut()).and_then(|()| {
-                        keep_after_failure(&mut simulation, whole, writer.as_mut(), comm)
+                        keep_after_failure(&simulation, whole, writer.as_mut(), comm)
                     });
                     return Err(first_failure(error, kept));
                 }
@@ -331,23 +344,20 @@ fn rank_loop(
             reports.write(comm, writer.as_mut())?;
         }
         timers.lap(OutputKind::History, comm);
-        if decision.frame || decision.checkpoint {
+        if decision.frame {
             simulation.complete(comm)?;
         }
         if decision.frame {
             frame(&mut writer, &simulation, &mut timers, comm)?;
         }
         if decision.checkpoint {
-            let state = simulation.gather_state(comm)?;
-            if let (Some(writer), Some(state)) = (&mut writer, state) {
-                writer.checkpoint(state)?;
-            }
+            checkpoints::write(&simulation, writer.as_mut(), comm)?;
             timers.lap(OutputKind::Checkpoints, comm);
         }
     }
     if let Err(error) = simulation.check_seams() {
         let checkpoints = scene.output.checkpoints;
-        let kept = keep_after_failure(&mut simulation, checkpoints, writer.as_mut(), comm);
+        let kept = keep_after_failure(&simulation, checkpoints, writer.as_mut(), comm);
         return Err(first_failure(error, kept));
     }
     totals.loop_time = comm.now().saturating_sub(begin);
@@ -365,6 +375,17 @@ fn rank_loop(
         ranks: gather(comm, &totals)?.unwrap_or_default(),
         traces,
     })
+}
+
+/// Makes sure, before anything is computed, that all ranks see the directory into which each will
+/// write. Collective.
+fn see_directory(start: Option<&Start>, comm: &mut dyn Comm) -> Result<(), RunError> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    let begun = start.map(|start| Ok(((), SharedDirectory::of(&start.directory)?)));
+    write_together(comm, begun, SharedDirectory::check, |(), _| Ok(()))?;
+    Ok(())
 }
 
 /// The decision of all ranks after a step in which they have said this to each other.
@@ -388,62 +409,16 @@ fn first_failure(error: StepError, kept: Result<(), RunError>) -> RunError {
 /// Keeps the state before a step that all ranks have failed to take, if it is `whole`, to go on
 /// from with other settings. Collective.
 fn keep_after_failure(
-    simulation: &mut Simulation<'_>,
+    simulation: &Simulation<'_>,
     whole: bool,
     writer: Option<&mut Writer<'_>>,
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
-    let state = if whole {
-        simulation.complete(comm)?;
-        simulation.gather_state(comm)?
-    } else {
-        None
-    };
-    if let (Some(writer), Some(state)) = (writer, state) {
-        writer.checkpoint(state)?;
+    if whole {
+        checkpoints::write(simulation, writer, comm)?;
     }
     // A rank that returns may end the job, so all wait until everything is written.
     Ok(comm.barrier()?)
-}
-
-/// Gives every rank the state that rank 0 has read. Collective.
-fn resume(
-    simulation: &mut Simulation<'_>,
-    start: Option<&Start>,
-    comm: &mut dyn Comm,
-) -> Result<(), RunError> {
-    let state = start.and_then(|start| start.checkpoint.as_ref());
-    let state = SavedState::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
-    state.map_or(Ok(()), |state| Ok(simulation.restore(&state)?))
-}
-
-/// One value of each rank, on rank 0. Collective.
-fn gather<T: Serialize + DeserializeOwned>(
-    comm: &mut dyn Comm,
-    own: &T,
-) -> Result<Option<Vec<T>>, CommError> {
-    let own = wire::encode(own);
-    let own = own.map_err(CommError::unsendable(comm.rank(), "what it did in the run"))?;
-    let Some(gathered) = comm.gather(Rank(0), own)? else {
-        return Ok(None);
-    };
-    let decode = |(from, bytes): (Rank, &Vec<u8>)| wire::decode(bytes).map_err(malformed(from));
-    let all: Result<Vec<T>, _> = (0..).map(Rank).zip(&gathered).map(decode).collect();
-    all.map(Some)
-}
-
-/// Rank 0's value, on all. Collective; only rank 0 has one.
-fn broadcast<T: DeserializeOwned>(
-    comm: &mut dyn Comm,
-    own: Option<impl Serialize>,
-) -> Result<T, CommError> {
-    let own = own.map_or_else(|| Ok(Vec::new()), |own| wire::encode(&own));
-    let own = own.map_err(CommError::unsendable(
-        comm.rank(),
-        "what all ranks are to know",
-    ))?;
-    let bytes = comm.broadcast(Rank(0), own)?;
-    wire::decode(&bytes).map_err(malformed(Rank(0)))
 }
 
 #[expect(

@@ -7,13 +7,13 @@ use weft_io::Printable;
 
 use super::pictures::camera;
 use super::result::Ended;
+use super::resume::Restart;
 use super::summary::{complete, partition_record, record, start_record, summarise};
 use super::{RunError, RunOptions, RunSummary, Show, resume, uneven};
 use crate::export::{ExportOptions, Exported, Recorded, Target, export};
 use crate::mesh::joins_equal;
 use crate::output::{
-    Checkpoint, ClothRecord, Event, FramesRecord, OutputError, RunDirectory, RunRecord, ViewRecord,
-    mesh_file,
+    ClothRecord, Event, FramesRecord, OutputError, RunDirectory, RunRecord, ViewRecord, mesh_file,
 };
 use crate::scene::{ClothSource, Format};
 use crate::step::World;
@@ -22,7 +22,7 @@ use crate::step::World;
 pub(super) struct Start {
     pub(super) directory: RunDirectory,
     /// The state to go on from.
-    pub(super) checkpoint: Option<Checkpoint>,
+    pub(super) checkpoint: Option<Restart>,
     /// Whether the outputs of an earlier run in the directory are continued.
     pub(super) in_place: bool,
     /// Sentences about the scene, and about the state that the run goes on from, that are shown

@@ -4,7 +4,7 @@
 //! have changed, for a run that failed for it has to be helped, and so may the forces that act
 //! ([`Scene::keys_of_later`]). The trajectory is another one from there on, and the record says so.
 
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use sha2::{Digest as _, Sha256};
 use weft_io::Show as _;
@@ -14,17 +14,17 @@ use super::{Resume, RunError, RunOptions};
 use crate::build_identity::BuildIdentity;
 use crate::output::checkpoint::Header;
 use crate::output::{
-    ChangeRecord, Checkpoint, Collection, Destination, FrameSeries, HistoryWriter, OutputError,
-    RunDirectory, RunRecord,
+    ChangeRecord, Checkpoint, Collection, Destination, FrameSeries, HistoryWriter, OpenCheckpoint,
+    OutputError, RunDirectory, RunRecord,
 };
 use crate::scene::Scene;
-use crate::step::World;
+use crate::step::{SavedState, World};
 
 /// The directory of a run's outputs, taken for this run.
 pub(super) struct Opened {
     pub(super) directory: RunDirectory,
     /// The state to go on from.
-    pub(super) checkpoint: Option<Checkpoint>,
+    pub(super) checkpoint: Option<Restart>,
     /// Whether the outputs in the directory are continued.
     pub(super) in_place: bool,
     /// The changes of the scene since the run began, in the order of steps.
@@ -33,9 +33,23 @@ pub(super) struct Opened {
     pub(super) notices: Vec<String>,
 }
 
-/// A state to go on from.
+/// A state to go on from, which was found undamaged.
+pub(super) struct Restart {
+    pub(super) header: Header,
+    pub(super) source: Source,
+}
+
+/// The source from which ranks take it.
+pub(super) enum Source {
+    /// The file with this whole path, whose sections are the patches of the scene.
+    InSections(PathBuf),
+    /// Memory: the file has no sections, or has those of other patches.
+    Whole(Box<SavedState>),
+}
+
+/// A state to go on from, where it was found.
 struct Found {
-    checkpoint: Checkpoint,
+    checkpoint: Restart,
     /// The changes of the scene since that state, and before it.
     changes: Vec<ChangeRecord>,
     path: PathBuf,
@@ -53,7 +67,7 @@ pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunErr
     let found = match &options.resume {
         None => None,
         Some(Resume::From(path)) => {
-            let (checkpoint, changes) = read(path, world)?;
+            let (checkpoint, changes) = look_at(path, world)?;
             Some(Found {
                 checkpoint,
                 changes,
@@ -132,7 +146,7 @@ fn go_on(
 fn newest(out: &Path, world: &World) -> Result<Option<Found>, RunError> {
     let mut damage = None;
     for (step, path) in Checkpoint::all(out)? {
-        let read = read(&path, world).and_then(|(checkpoint, changes)| {
+        let read = look_at(&path, world).and_then(|(checkpoint, changes)| {
             let of = checkpoint.header.step;
             if of == step {
                 return Ok((checkpoint, changes));
@@ -234,14 +248,52 @@ fn step_of_frame(name: &str) -> Option<u64> {
 /// # Errors
 /// It cannot be read, is damaged, or is of another scene.
 pub fn read_state(path: &Path, world: &World) -> Result<Checkpoint, RunError> {
-    Ok(read(path, world)?.0)
+    let checkpoint = Checkpoint::read(path)?;
+    check_header(path, &checkpoint.header, world)?;
+    Ok(checkpoint)
 }
 
-/// Reads a checkpoint of this world, and what the run has changed in its scene until then and
-/// there.
-fn read(path: &Path, world: &World) -> Result<(Checkpoint, Vec<ChangeRecord>), RunError> {
-    let checkpoint = Checkpoint::read(path)?;
-    let header = &checkpoint.header;
+/// Reads the head of a checkpoint of this world, and what the run has changed in its scene until
+/// then and there; makes sure that the rest is not damaged, patch by patch.
+fn look_at(path: &Path, world: &World) -> Result<(Restart, Vec<ChangeRecord>), RunError> {
+    let (restart, changes) = match Checkpoint::open(path)? {
+        OpenCheckpoint::Whole(whole) => {
+            let changes = check_header(path, &whole.header, world)?;
+            let (header, state) = (whole.header, Box::new(whole.state));
+            let source = Source::Whole(state);
+            (Restart { header, source }, changes)
+        }
+        OpenCheckpoint::InSections(mut open) => {
+            let header = open.header().clone();
+            let changes = check_header(path, &header, world)?;
+            let tree = world.tree();
+            let is_of = |patch: usize, vertices: &[u32]| {
+                vertices == &tree.new_to_old()[tree.patch_vertices(patch)]
+            };
+            // Another build may have cut the scene into others.
+            let are_ours = open.patches() == tree.patch_count();
+            let source = if open.check(|patch, vertices| are_ours && is_of(patch, vertices))? {
+                let whole = absolute(path).map_err(|source| OutputError::Read {
+                    path: path.to_owned(),
+                    source,
+                })?;
+                Source::InSections(whole)
+            } else {
+                Source::Whole(Box::new(open.read_whole()?.state))
+            };
+            (Restart { header, source }, changes)
+        }
+    };
+    Ok((restart, changes))
+}
+
+/// Makes sure that a header is one of this world, and finds what the run has changed in its scene
+/// until then and there.
+fn check_header(
+    path: &Path,
+    header: &Header,
+    world: &World,
+) -> Result<Vec<ChangeRecord>, RunError> {
     let changed = check(header, world).map_err(|what| RunError::OtherScene {
         path: path.to_owned(),
         what,
@@ -259,7 +311,7 @@ fn read(path: &Path, world: &World) -> Result<(Checkpoint, Vec<ChangeRecord>), R
         let path = path.to_owned();
         return Err(OutputError::Damaged { path, what }.into());
     }
-    Ok((checkpoint, changes))
+    Ok(changes)
 }
 
 fn is_in(path: &Path, directory: &Path) -> bool {

@@ -13,11 +13,11 @@ use crate::build_identity::BuildIdentity;
 use crate::collide::Passing;
 use crate::collide::audit::Skin;
 use crate::mesh::{TriMesh, build_cloth_of_file};
-use crate::output::checkpoint::Header;
+use crate::output::checkpoint::{Header, NewCheckpoint, Place};
 use crate::output::{
-    AuditedFrame, Checkpoint, DataArray, Event, Frame, FrameAudit, FrameSeries, Hashed, HistoryRow,
-    HistoryWriter, OutputError, Picture, PolyData, Progress, RunDirectory, Values, cloth_file,
-    mesh_file, state_hash,
+    AuditedFrame, DataArray, Event, Frame, FrameAudit, FrameSeries, Hashed, HistoryRow,
+    HistoryWriter, OutputError, Picture, PieceArrays, PiecesPlace, PolyData, Progress,
+    RunDirectory, Values, cloth_file, mesh_file, pieces_file, state_hash,
 };
 use crate::step::{Breach, Ledger, SavedState, Simulation, StepReport, World};
 
@@ -163,20 +163,24 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    /// Writes the state, for a later run to go on from.
-    pub(super) fn checkpoint(&mut self, state: SavedState) -> Result<(), OutputError> {
+    /// Begins the checkpoint of a state, into which all ranks write.
+    pub(super) fn begin_checkpoint(
+        &mut self,
+        simulation: &Simulation<'_>,
+    ) -> Result<(NewCheckpoint, Place), OutputError> {
         let scene = self.world.scene();
         let build = BuildIdentity::as_far_as_known();
         // The history that the checkpoint describes must be on the disk before.
         self.history.sync()?;
+        let outline = simulation.outline();
         let header = Header {
             program: build.version.clone(),
             commit: build.commit.clone(),
             executable: build.executable.clone(),
             history: Some(self.history.mark()),
-            step: state.step,
-            time_s: state.step as f64 * scene.time.step,
-            vertices: state.positions.len() as u64,
+            step: outline.step,
+            time_s: outline.step as f64 * scene.time.step,
+            vertices: outline.vertices,
             scene: scene.echo_of_trajectory(),
             world: self.digest.get_or_init(|| self.world.digest()).clone(),
             frames: self.frames as u64,
@@ -184,15 +188,22 @@ impl<'w> Writer<'w> {
             deepest_m: self.deepest.is_finite().then_some(self.deepest),
             strain: self.strain,
             beyond_limit: Some(self.beyond_limit),
-            substep: state.substep,
-            past_s: state.past.as_ref().map(|past| past.length),
-            squeezed: state.squeezed.clone(),
-            kept: state.kept.clone(),
+            substep: outline.substep,
+            past_s: outline.past,
+            squeezed: outline.squeezed,
+            kept: outline.kept,
         };
-        let (step, time_s) = (header.step, header.time_s);
-        Checkpoint { header, state }.write(&self.directory)?;
-        (self.progress).happened(&Event::Checkpoint { step, time_s });
-        Ok(())
+        let tree = self.world.tree();
+        let patches = (0..tree.patch_count()).map(|patch| tree.patch_vertices(patch).len());
+        NewCheckpoint::begin(&self.directory, &header, patches)
+    }
+
+    /// Tells of the checkpoint that all ranks have written of a state.
+    pub(super) fn tell_checkpoint(&mut self, simulation: &Simulation<'_>) {
+        (self.progress).happened(&Event::Checkpoint {
+            step: simulation.step(),
+            time_s: simulation.time(),
+        });
     }
 
     /// Whether it is time for a frame after this step; there is one of the last.
@@ -219,18 +230,53 @@ impl<'w> Writer<'w> {
         simulation: &Simulation<'_>,
         touching: &Touching,
     ) -> Result<(), OutputError> {
-        let output = &self.world.scene().output;
-        self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;
+        let x = self.world.original_order(simulation.positions());
+        self.write_frame(simulation, &x, touching)?;
+        self.note_frame(simulation, &x, cloth_file(simulation.step()))
+    }
+
+    /// Lists the pieces of a frame, into which ranks write theirs.
+    pub(super) fn begin_pieces(
+        &self,
+        simulation: &Simulation<'_>,
+        ranks: u32,
+    ) -> Result<PiecesPlace, OutputError> {
+        PiecesPlace::begin(&self.directory, simulation.step(), ranks)
+    }
+
+    /// Completes a frame of which ranks have written their pieces.
+    pub(super) fn complete_pieces(
+        &mut self,
+        simulation: &Simulation<'_>,
+        pieces: &[PieceArrays],
+    ) -> Result<(), OutputError> {
+        let (step, time) = (simulation.step(), simulation.time());
+        if let Some(series) = &mut self.series {
+            let moving = self.world.moved_bodies(time);
+            let moving = named(self.world, &moving);
+            series.complete_pieces(step, time, pieces, &moving)?;
+        }
+        let x = self.world.original_order(simulation.positions());
+        self.note_frame(simulation, &x, pieces_file(step))
+    }
+
+    /// Notes what is to be known of a frame that was written, and audits it if that was asked for;
+    /// `x` are its positions in m, in the order of the scene's own vertices.
+    fn note_frame(
+        &mut self,
+        simulation: &Simulation<'_>,
+        x: &[DVec3],
+        file: String,
+    ) -> Result<(), OutputError> {
         let time = simulation.time();
+        let interval = self.world.scene().output.interval;
+        self.next_frame = (time / interval + 1e-9).floor() as u64 + 1;
         let deepest = self.world.deepest(simulation.positions(), time);
         self.deepest = self.deepest.max(deepest);
-        let x = self.world.original_order(simulation.positions());
-        let moving = self.world.moved_bodies(time);
-        self.write_frame(simulation, &x, &moving, touching)?;
         if let Some(audit) = &mut self.audit {
             let frame = AuditedFrame {
                 step: simulation.step(),
-                cloth: Skin::new(&x, &self.triangles).letting(self.passing.clone()),
+                cloth: Skin::new(x, &self.triangles).letting(self.passing.clone()),
                 bodies: Some(self.world.audited_bodies(time)),
             };
             audit.look(&self.directory, &frame)?;
@@ -240,7 +286,7 @@ impl<'w> Writer<'w> {
             self.progress.happened(&Event::Frame {
                 step: simulation.step(),
                 time_s: time,
-                file: cloth_file(simulation.step()),
+                file,
             });
         }
         Ok(())
@@ -250,7 +296,6 @@ impl<'w> Writer<'w> {
         &mut self,
         simulation: &Simulation<'_>,
         x: &[DVec3],
-        moving: &[(usize, TriMesh)],
         touching: &Touching,
     ) -> Result<(), OutputError> {
         let Some(series) = &mut self.series else {
@@ -289,11 +334,8 @@ impl<'w> Writer<'w> {
             squeezed[vertex as usize] = body + 1;
         }
         let cuts = simulation.cuts();
-        let bodies = &self.world.scene().bodies;
-        let moving: Vec<(&str, &TriMesh)> = moving
-            .iter()
-            .map(|(index, mesh)| (bodies[*index].name.as_str(), mesh))
-            .collect();
+        let moving = self.world.moved_bodies(simulation.time());
+        let moving = named(self.world, &moving);
         let array = |name, values| DataArray { name, values };
         series.write(Frame {
             step: simulation.step(),
@@ -353,6 +395,14 @@ impl<'w> Writer<'w> {
             breach: self.breach.map(|breach| breach.told),
         }
     }
+}
+
+/// Bodies that move, with their names.
+fn named<'a>(world: &'a World, moving: &'a [(usize, TriMesh)]) -> Vec<(&'a str, &'a TriMesh)> {
+    let bodies = &world.scene().bodies;
+    let named = moving.iter();
+    let named = named.map(|(index, mesh)| (bodies[*index].name.as_str(), mesh));
+    named.collect()
 }
 
 /// The unit normals of vertices: of the triangles around each, weighted by their areas.

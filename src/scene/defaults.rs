@@ -8,7 +8,7 @@ use weft_runtime::Policy;
 
 use super::{
     AirInTime, Balance, BendingModel, Colours, ContactPairs, ContactParameters, Crossings, Culling,
-    Format, InTime, Integrator, Material, MembraneModel, Output, Partition, Pipeline,
+    Format, InTime, Integrator, Material, MembraneModel, Output, Partition, Pieces, Pipeline,
     Preconditioner, RankState, Response, Sides, Solver, Squeezed, Start, Substeps, Time,
     WindInTime,
 };
@@ -163,6 +163,7 @@ impl Default for Output {
         Self {
             interval: 0.04,
             frames: true,
+            pieces: Pieces::One,
             formats: vec![Format::Vtp],
             checkpoints: true,
             checkpoint_interval: 600.0,

@@ -72,7 +72,7 @@ pub use error::{Location, Problem, SceneError};
 pub use fabrics::Fabric;
 pub use in_time::InTime;
 pub use motion::{Interpolation, Keyframe, Motion, Turn};
-pub use output::{Colours, Format, Output};
+pub use output::{Colours, Format, Output, Pieces};
 use quantity::Number;
 pub use quantity::parse_time;
 pub use seam::{Border, GridEdge, Seam, SeamSide};

@@ -53,6 +53,30 @@ impl Format {
     }
 }
 
+/// The files of the cloth in a frame, by the names that scenes give them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pieces {
+    /// One file, which rank 0 writes.
+    #[default]
+    One,
+    /// A piece of each rank, which it writes, and a file that names them.
+    Rank,
+}
+
+impl Pieces {
+    /// All values of the type.
+    pub const ALL: [Self; 2] = [Self::One, Self::Rank];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Rank => "rank",
+        }
+    }
+}
+
 /// The files that are written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
@@ -60,6 +84,8 @@ pub struct Output {
     pub interval: f64,
     /// Whether `.vtp` frames are written.
     pub frames: bool,
+    /// How many files each of these has.
+    pub pieces: Pieces,
     /// The formats that frames are exported to when the run ends.
     pub formats: Vec<Format>,
     /// Whether checkpoints are written.

@@ -641,8 +641,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// Gathers the force in N with which contacts acted on each vertex in the last step, in the
-    /// numbering of the patch tree: the impulses of bodies, of other layers and of certification,
-    /// over the length of the step. Rank 0 gets it. Collective.
+    /// numbering of the patch tree. Rank 0 gets it. Collective.
     ///
     /// # Errors
     /// Messages failed.
@@ -650,9 +649,7 @@ impl<'w> Simulation<'w> {
         &self,
         comm: &mut dyn Comm,
     ) -> Result<Option<Vec<DVec3>>, CommError> {
-        let step = self.world.scene().time.step;
-        let own = self.contact_impulses.iter().map(|impulse| *impulse / step);
-        let own: Vec<DVec3> = own.collect();
+        let own: Vec<DVec3> = self.contact_forces().collect();
         // Ranks own ranges of vertices, in the order of ranks.
         let gathered = comm.gather(Rank(0), bytemuck::cast_slice(&own).to_vec())?;
         let Some(gathered) = gathered else {

@@ -17,6 +17,7 @@ mod house;
 mod inputs;
 mod memory;
 mod mutated;
+mod pieces;
 mod place;
 mod prepare;
 mod refine;

@@ -18,7 +18,9 @@ use weft_study::record::Record;
 use weft_study::sweep::{Replayed, Source as _};
 use weftwork::diagnostics::{compare, last_frame};
 use weftwork::mesh::{check_body, check_cloth, read_mesh};
-use weftwork::output::{Checkpoint, RunRecord, read_integers, read_points, read_triangles};
+use weftwork::output::{
+    Checkpoint, RunRecord, read_frame, read_integers, read_points, read_triangles,
+};
 use weftwork::scene::Scene;
 
 use super::inputs::acts_on_nothing;
@@ -166,6 +168,50 @@ fn sealed<const N: usize>(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// A checkpoint has a sum for its head, in which there is one for the section of each patch.
+fn sealed_checkpoint(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    const ENTRY: usize = 48;
+    if random.below(5) == 0 {
+        return damaged(bytes, random);
+    }
+    let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let header = number(12);
+    let table = 20 + header;
+    let sections = table + ENTRY * number(16 + header) + 32;
+    let mut parts = [
+        bytes[16..16 + header].to_vec(),
+        bytes[table..sections - 32].to_vec(),
+        bytes[sections..].to_vec(),
+    ];
+    let which = random.below(3);
+    parts[which] = damaged(&parts[which], random);
+    let [header, mut table, sections] = parts;
+    let patches = table.len() / ENTRY;
+    let first = 16 + header.len() + 4 + table.len() + 32;
+    let mut place = first;
+    let (entries, _) = table.as_chunks_mut::<ENTRY>();
+    for entry in entries {
+        if which != 1 {
+            entry[..8].copy_from_slice(&(place as u64).to_le_bytes());
+        }
+        let vertices = u64::from_le_bytes(entry[8..16].try_into().unwrap());
+        // A vertex of this run has 125 bytes.
+        let end = place.saturating_add((vertices as usize).saturating_mul(125));
+        if let Some(section) = sections.get(place - first..end.saturating_sub(first)) {
+            entry[16..].copy_from_slice(&Sha256::digest(section));
+            place = end;
+        }
+    }
+    let mut whole = bytes[..12].to_vec();
+    whole.extend((header.len() as u32).to_le_bytes());
+    whole.extend(header);
+    whole.extend((patches as u32).to_le_bytes());
+    whole.extend(table);
+    whole.extend_from_slice(&Sha256::digest(&whole));
+    whole.extend(sections);
+    whole
+}
+
 /// A record is made of pieces, each with its sum.
 fn sealed_piece(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     const START: usize = 8;
@@ -256,7 +302,7 @@ const KINDS: &[Kind] = &[
     },
     Kind {
         file: "out/state.000010.ckpt",
-        damage: sealed::<32>,
+        damage: sealed_checkpoint,
         many: 10_000,
         read: |path| drop(Checkpoint::read(path)),
         commands: &[
@@ -275,6 +321,20 @@ const KINDS: &[Kind] = &[
             drop(last_frame(path.parent().unwrap().parent().unwrap()));
         },
         commands: &["audit out", "compare out whole", "report out"],
+    },
+    Kind {
+        file: "pieces/frames/cloth.000010.pvtp",
+        damage: plain,
+        many: 5000,
+        read: |path| drop(read_frame(path)),
+        commands: &["audit pieces", "compare pieces whole", "report pieces"],
+    },
+    Kind {
+        file: "pieces/frames/piece-00001.000010.vtp",
+        damage: plain,
+        many: 5000,
+        read: |path| drop(read_frame(&path.with_file_name("cloth.000010.pvtp"))),
+        commands: &["audit pieces", "compare pieces whole"],
     },
     Kind {
         file: "out/run.json",
@@ -447,6 +507,9 @@ fn folder() -> Place {
     for out in ["out", "whole"] {
         hash_of(&place.weft(&format!("{run} --ranks 2 --trace=8..10 --out {out}")));
     }
+    hash_of(&place.weft(&format!(
+        "{run} --ranks 2 --set output.pieces=rank --out pieces"
+    )));
     for out in ["rec", "whole-rec"] {
         hash_of(&place.weft(&format!("{run} --ranks 1 --record=8..10 --out {out}")));
     }

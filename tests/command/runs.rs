@@ -654,9 +654,12 @@ fn forge(path: &Path, from: &str, to: &str) {
         .position(|part| part == from.as_bytes())
         .unwrap();
     bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
-    let end = bytes.len() - 32;
+    // The sum of the head, behind the table of patches.
+    let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let header = number(12);
+    let end = 20 + header + 48 * number(16 + header);
     let sum = Sha256::digest(&bytes[..end]);
-    bytes[end..].copy_from_slice(&sum);
+    bytes[end..end + 32].copy_from_slice(&sum);
     fs::write(path, bytes).unwrap();
 }
 

@@ -4,9 +4,9 @@ use crate::scene::form::{Amount, Counts, Flag, OneOf, SomeOf, Vector, words};
 use crate::scene::key::{Changes, Key, Section, Value};
 use crate::scene::quantity::Dimension;
 use crate::scene::reader::{Range, Table};
-use crate::scene::{Colours, Format, Output, Scene};
+use crate::scene::{Colours, Format, Output, Pieces, Scene};
 
-words!(Format, Colours);
+words!(Format, Colours, Pieces);
 
 type Of<F> = Value<Output, F>;
 
@@ -37,6 +37,20 @@ impl Section for Output {
             "Whether frames are written as `.vtp` files.",
         )
         .changes(Changes::Output),
+        Key::new(
+            "pieces",
+            &Of {
+                form: OneOf::<Pieces>::NEW,
+                get: |output| Some(output.pieces),
+                set: |output, pieces| output.pieces = pieces,
+            },
+            "The files of the cloth in a frame. `\"one\"`: rank 0 gathers and writes all of it. `\"rank\"`: each rank \
+             writes [a piece](formats.md#frames-in-pieces), for cloth that is too large for one rank.",
+        )
+        .changes(Changes::Output)
+        .idle(|scene| {
+            (!scene.output.frames).then_some("it acts only with output.frames, which is false")
+        }),
         Key::new(
             "formats",
             &Of {

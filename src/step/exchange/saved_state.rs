@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 use weft_runtime::wire;
 
+use super::patch_state::PatchState;
 use crate::step::error::StepError;
 use crate::step::response::body_response::VertexState;
 use crate::step::simulation::Simulation;
@@ -85,16 +86,33 @@ impl Theirs {
     }
 }
 
-/// The outline of a state, which travels before its vertices.
-#[derive(Serialize, Deserialize)]
-struct Outline {
-    vertices: u64,
-    step: u64,
-    substep: [u32; 2],
-    /// Length of the substep before, in s, if there is a past.
-    past: Option<f64>,
-    squeezed: Vec<[u32; 2]>,
-    kept: Vec<[u32; 2]>,
+/// The facts about a state that belong to no vertex.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StateOutline {
+    /// The number of its vertices.
+    pub vertices: u64,
+    /// [`SavedState::step`].
+    pub step: u64,
+    /// [`SavedState::substep`].
+    pub substep: [u32; 2],
+    /// [`Past::length`] in s, if there is a past.
+    pub past: Option<f64>,
+    /// [`SavedState::squeezed`].
+    pub squeezed: Vec<[u32; 2]>,
+    /// [`SavedState::kept`].
+    pub kept: Vec<[u32; 2]>,
+}
+
+impl StateOutline {
+    /// Whether it is of this number of vertices and names no others, and no body beyond these.
+    #[must_use]
+    pub(crate) fn is_of(&self, vertices: usize, bodies: usize) -> bool {
+        let mut marked = self.squeezed.iter().chain(&self.kept);
+        let mut squeezed = self.squeezed.iter();
+        self.vertices == vertices as u64
+            && marked.all(|[vertex, _]| (*vertex as usize) < vertices)
+            && squeezed.all(|[_, body]| (*body as usize) < bodies)
+    }
 }
 
 /// The values that a piece has of some, or none if there are none at all.
@@ -102,7 +120,7 @@ fn part<T>(values: &[T], piece: Range<usize>) -> &[T] {
     values.get(piece).unwrap_or_default()
 }
 
-fn malformed(from: Rank) -> impl Fn(String) -> CommError {
+pub(super) fn malformed(from: Rank) -> impl Fn(String) -> CommError {
     move |what| CommError::Malformed { from, what }
 }
 
@@ -123,16 +141,9 @@ impl SavedState {
     ) -> Result<Option<Self>, CommError> {
         let (me, root) = (comm.rank(), Rank(0));
         let own = own.filter(|_| me == root);
-        let outline = own.map(|own| Outline {
-            vertices: own.positions.len() as u64,
-            step: own.step,
-            substep: own.substep,
-            past: own.past.as_ref().map(|past| past.length),
-            squeezed: own.squeezed.clone(),
-            kept: own.kept.clone(),
-        });
+        let outline = own.map(Self::outline);
         let outline = wire::encode(&outline).map_err(CommError::unsendable(me, "a state"))?;
-        let outline: Option<Outline> =
+        let outline: Option<StateOutline> =
             wire::decode(&comm.broadcast(root, outline)?).map_err(malformed(root))?;
         let Some(outline) = outline else {
             return Ok(None);
@@ -191,6 +202,19 @@ impl SavedState {
         Ok(Some(state))
     }
 
+    /// The facts about it that belong to no vertex.
+    #[must_use]
+    pub fn outline(&self) -> StateOutline {
+        StateOutline {
+            vertices: self.positions.len() as u64,
+            step: self.step,
+            substep: self.substep,
+            past: self.past.as_ref().map(|past| past.length),
+            squeezed: self.squeezed.clone(),
+            kept: self.kept.clone(),
+        }
+    }
+
     /// Whether there is one of everything for each of `vertices`.
     #[must_use]
     pub(crate) fn is_of(&self, vertices: usize) -> bool {
@@ -227,10 +251,7 @@ impl Simulation<'_> {
     /// # Errors
     /// Messages failed.
     pub fn gather_contacts(&self, comm: &mut dyn Comm) -> Result<Option<Vec<u32>>, CommError> {
-        let states = self.response.bodies.states().iter();
-        let own = states.map(|state| {
-            u8::from(state.held) | u8::from(state.released) << 1 | u8::from(state.sticking) << 2
-        });
+        let own = self.response.bodies.states().iter().map(VertexState::bits);
         // Ranks own ranges of vertices, in the order of ranks.
         let gathered = comm.gather(Rank(0), own.collect())?;
         let all = gathered.map(|of_ranks| of_ranks.concat());
@@ -325,50 +346,27 @@ impl Simulation<'_> {
     /// # Errors
     /// It is of another number of vertices.
     pub fn restore(&mut self, state: &SavedState) -> Result<(), StepError> {
-        let bodies = self.world.scene().bodies.len();
-        let mut squeezed = state.squeezed.iter();
-        if !state.is_of(self.state.len()) || squeezed.any(|[_, body]| *body as usize >= bodies) {
-            return Err(StepError::OtherState {
-                vertices: self.state.len(),
-            });
+        let (vertices, bodies) = (self.state.len(), self.world.scene().bodies.len());
+        let outline = state.outline();
+        if !state.is_of(vertices) || !outline.is_of(vertices, bodies) {
+            return Err(StepError::OtherState { vertices });
         }
         let old = |new: usize| self.world.tree().new_to_old()[new] as usize;
-        for new in 0..self.state.len() {
+        for new in 0..vertices {
             self.state.x[new] = state.positions[old(new)];
             self.state.v[new] = state.velocities[old(new)];
         }
-        let first = self.domain.owned().start;
-        for (own, changes) in [&mut self.solver.change, &mut self.solver.change_before]
-            .into_iter()
-            .zip(&state.changes)
-        {
-            for (local, change) in own.iter_mut().enumerate() {
-                *change = changes[old(first + local)];
-            }
-        }
-        for (local, contact) in self.response.bodies.states_mut().iter_mut().enumerate() {
-            *contact = state.contacts[old(first + local)];
-        }
-        self.forget();
-        if let Some(past) = &state.past
-            && self.integrator.looks_back()
-        {
-            let own = &mut self.integrator.past;
-            own.length = past.length;
-            for (local, (x, v)) in own.x.iter_mut().zip(&mut own.v).enumerate() {
-                *x = past.positions[old(first + local)];
-                *v = past.velocities[old(first + local)];
-            }
-        }
-        if let Some(certification) = &mut self.certification {
-            let new = self.world.tree().old_to_new();
-            let renumbered = state.squeezed.iter();
-            certification.suspend(renumbered.map(|&[v, body]| [new[v as usize], body]));
-            let renumbered = state.kept.iter();
-            certification.keep(renumbered.map(|&[v, of]| [new[v as usize], of]));
-        }
-        self.substep.controller.restore(state.substep);
-        self.substep.steps = state.step;
+        let owned = self.domain.owned();
+        let of_own = |all: &Vec<DVec3>| owned.clone().map(|new| all[old(new)]).collect();
+        let own = PatchState {
+            changes: state.changes.each_ref().map(of_own),
+            contacts: (owned.clone())
+                .map(|new| state.contacts[old(new)])
+                .collect(),
+            past: (state.past.as_ref()).map(|past| [&past.positions, &past.velocities].map(of_own)),
+            ..PatchState::default()
+        };
+        self.take_up(&outline, &[own.view()]);
         Ok(())
     }
 }

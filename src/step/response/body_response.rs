@@ -53,6 +53,14 @@ pub struct VertexState {
 
 owns_no_heap!(VertexState);
 
+impl VertexState {
+    /// How it touches, as files have it: 1 for held, 2 for released, 4 for sticking, added up.
+    #[must_use]
+    pub fn bits(&self) -> u8 {
+        u8::from(self.held) | u8::from(self.released) << 1 | u8::from(self.sticking) << 2
+    }
+}
+
 /// Contact of the owned vertices with bodies, over the steps.
 #[derive(Debug, Default)]
 pub(crate) struct BodyResponse {
