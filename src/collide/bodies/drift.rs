@@ -234,7 +234,7 @@ impl Drift {
         let mut line = Vec::new();
         for (axis, &length) in self.cells.iter().enumerate() {
             let stride: usize = self.cells[..axis].iter().product();
-            for first in (0..boxes.len()).filter(|first| first / stride % length == 0) {
+            for first in (0..boxes.len()).filter(|first| (first / stride).is_multiple_of(length)) {
                 line.clear();
                 line.extend((0..length).map(|k| boxes[first + k * stride]));
                 for at in 0..length {

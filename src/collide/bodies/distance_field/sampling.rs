@@ -143,7 +143,7 @@ fn gaps(touched: &[bool], layout: &Layout) -> Vec<f32> {
     for (axis, &length) in counts.iter().enumerate() {
         let stride: usize = counts[..axis].iter().product();
         for first in 0..squares.len() {
-            if first / stride % length != 0 {
+            if !(first / stride).is_multiple_of(length) {
                 continue;
             }
             line.clear();
