@@ -5,7 +5,8 @@
 //! exchange those few partial sums, in rank order, and each finishes the tree alike. The additions
 //! are the same, and in the same places, whichever ranks owned the patches.
 //!
-//! Several sums travel together as `[f64; K]`. Not here: how partial sums travel.
+//! Several sums travel together as `[f64; K]`. Other values are combined in the same places by any
+//! function of two, such as hashes by one of both. Not here: how partial sums travel.
 
 use std::ops::Range;
 
@@ -128,6 +129,62 @@ impl TreeSum {
         Ok(())
     }
 
+    /// Combines values of a rank's patches, one for each in order, into those of its
+    /// [`TreeSum::subtrees`]: left child with right child, as [`Self::reduce_local`] adds.
+    ///
+    /// # Errors
+    /// As [`Self::reduce_local`].
+    pub fn combine_local<T: Copy>(
+        &self,
+        rank: usize,
+        patches: &[T],
+        combine: &impl Fn(T, T) -> T,
+    ) -> Result<Vec<T>, PartitionError> {
+        let ranks = self.offsets.len() - 1;
+        if rank >= ranks {
+            return Err(PartitionError::NoSuchRank { rank, ranks });
+        }
+        let first = self.first_patch[rank];
+        let owned = self.first_patch[rank + 1] - first;
+        check_length("values of patches", owned, patches.len())?;
+        let subtrees = self.subtrees(rank).iter();
+        let values = subtrees.map(|subtree| {
+            let below = subtree.patches(self.depth);
+            combined(&patches[below.start - first..below.end - first], combine)
+        });
+        Ok(values.collect())
+    }
+
+    /// The value of the whole tree from those of all subtrees, in rank order.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn combine<T: Copy>(
+        &self,
+        partials: &[T],
+        combine: &impl Fn(T, T) -> T,
+    ) -> Result<T, PartitionError> {
+        let (expected, found) = (self.subtrees.len(), partials.len());
+        let wrong = || PartitionError::Length {
+            what: "partial values",
+            expected,
+            found,
+        };
+        if expected != found {
+            return Err(wrong());
+        }
+        let mut waiting: Vec<(Subtree, T)> = Vec::new();
+        for (&subtree, &partial) in self.subtrees.iter().zip(partials) {
+            let (mut node, mut value) = (subtree, partial);
+            while let Some((_, left)) = waiting.pop_if(|(left, _)| left.is_left_of(node)) {
+                value = combine(left, value);
+                node = node.parent();
+            }
+            waiting.push((node, value));
+        }
+        waiting.first().map(|(_, value)| *value).ok_or_else(wrong)
+    }
+
     /// The sum over all patches from the partial sums of all ranks, in rank order.
     ///
     /// # Errors
@@ -173,6 +230,17 @@ pub(crate) fn pairwise<const K: usize>(leaves: &[[f64; K]]) -> [f64; K] {
         _ => {
             let (left, right) = leaves.split_at(leaves.len() / 2);
             add(pairwise(left), pairwise(right))
+        }
+    }
+}
+
+/// The value of a complete tree, given those of its leaves.
+fn combined<T: Copy>(leaves: &[T], combine: &impl Fn(T, T) -> T) -> T {
+    match leaves {
+        [leaf] => *leaf,
+        _ => {
+            let (left, right) = leaves.split_at(leaves.len() / 2);
+            combine(combined(left, combine), combined(right, combine))
         }
     }
 }
@@ -263,6 +331,10 @@ mod tests {
         assert!(sum.reduce_local(0, &[[1.0]; 4], &mut Vec::new()).is_err());
         assert!(sum.reduce_local(3, &[[1.0]; 1], &mut Vec::new()).is_err());
         assert!(sum.finish(&[[1.0]; 1]).is_err());
+        let add = |left: u32, right: u32| left + right;
+        assert!(sum.combine_local(0, &[1; 4], &add).is_err());
+        assert!(sum.combine_local(3, &[1; 1], &add).is_err());
+        assert!(sum.combine(&[1; 1], &add).is_err());
     }
 
     proptest! {
@@ -286,6 +358,16 @@ mod tests {
             let ownership = Ownership::from_first_patches(&tree, first_patch).unwrap();
             let serial = pairwise(&leaves);
             prop_assert_eq!(summed_by_ranks(&ownership, &leaves).map(f64::to_bits), serial.map(f64::to_bits));
+            // Any function of two values, as of hashes, is used in the same places.
+            let numbers: Vec<u64> = leaves.iter().map(|[_, wild]| wild.to_bits()).collect();
+            let mix = |left: u64, right: u64| left.rotate_left(5).wrapping_mul(31) ^ right;
+            let tree = TreeSum::new(&ownership);
+            let mut partials = Vec::new();
+            for rank in 0..ownership.ranks() {
+                let own = &numbers[ownership.patches(rank)];
+                partials.extend(tree.combine_local(rank, own, &mix).unwrap());
+            }
+            prop_assert_eq!(tree.combine(&partials, &mix).unwrap(), combined(&numbers, &mix));
         }
 
         #[test]

@@ -8,8 +8,7 @@ use glam::DVec3;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weftwork::output::{Hashed, state_hash};
-use weftwork::run::read_state;
+use weftwork::run::{hash_of, read_state};
 use weftwork::step::{Ledger, PHASES, SavedState, Simulation, StepReport};
 
 use crate::errors;
@@ -205,21 +204,8 @@ impl NativeSimulation {
     /// The state hash, as the command tells it.
     fn hash(&self, py: Python<'_>) -> PyResult<String> {
         let hash = |stage: &mut Stage<'_>| -> Result<String, String> {
-            let [x, v] = kinematics(stage);
-            let saved = stage.simulation.gather_state(&mut stage.comm);
-            let saved = saved
-                .map_err(|error| error.to_string())?
-                .unwrap_or_default();
-            let friction: Vec<_> = saved.contacts.iter().map(|c| c.friction).collect();
-            let hash = state_hash(&Hashed {
-                step: stage.simulation.step(),
-                positions: &x,
-                velocities: &v,
-                friction: &friction,
-                squeezed: &stage.simulation.squeezed(),
-                kept: &stage.simulation.kept(),
-                adapted: stage.simulation.adapted(),
-            });
+            let hash = hash_of(&stage.simulation, &mut stage.comm);
+            let hash = hash.map_err(|error| error.to_string())?;
             Ok(hash.to_string())
         };
         let hash = self.session.ask(py, || {}, hash)?;

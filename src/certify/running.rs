@@ -1,14 +1,13 @@
 //! The run whose states are judged: steps and nothing else, with each checked state handed on.
 
-use glam::DVec3;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::{Comm, Rank};
 
 use crate::memory::Limit;
-use crate::output::{Hashed, StateHash, state_hash};
-use crate::run::RunError;
+use crate::output::StateHash;
+use crate::run::{RunError, hash_of, hash_of_replica};
 use crate::step::{CheckedState, Simulation, StepError, World};
 
 /// The options of a judged run.
@@ -143,27 +142,15 @@ fn take_steps(
         }
     }
     // After a failure ranks may no longer talk to each other.
-    let state = match failure {
-        None => simulation.gather_state(comm).map_err(StepError::from)?,
-        Some(_) => None,
+    let hash = match failure {
+        None => hash_of(&simulation, comm).map_err(StepError::from)?,
+        // After a failure ranks may no longer talk to each other.
+        Some(_) => hash_of_replica(world, &simulation),
     };
-    let friction: Vec<DVec3> = (state.iter())
-        .flat_map(|state| state.contacts.iter().map(|contact| contact.friction))
-        .collect();
-    let x = world.original_order(simulation.positions());
-    let v = world.original_order(simulation.velocities());
     Ok(Ran {
-        hash: state_hash(&Hashed {
-            step: simulation.step(),
-            positions: &x,
-            velocities: &v,
-            friction: &friction,
-            squeezed: &simulation.squeezed(),
-            kept: &simulation.kept(),
-            adapted: simulation.adapted(),
-        }),
+        hash,
         steps: simulation.step(),
-        vertices: x.len() as u64,
+        vertices: simulation.positions().len() as u64,
         hits,
         cut,
         cut_steps,

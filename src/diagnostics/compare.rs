@@ -107,7 +107,12 @@ impl Comparison {
                     self.differs
                         .push(format!("steps: {} and {}", a.steps, b.steps));
                 }
-                if a.hash == b.hash {
+                if a.hash_version != b.hash_version {
+                    self.agrees.push(format!(
+                        "(nothing to compare in state hashes of versions {} and {}, by programs that define them in different ways)",
+                        a.hash_version, b.hash_version
+                    ));
+                } else if a.hash == b.hash {
                     self.agrees
                         .push(format!("state hash {} after {} steps", a.hash, a.steps));
                 } else {

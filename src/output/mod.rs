@@ -13,11 +13,11 @@
 //! | `trace.json`, `trace/rank-*` | [`write_trace`], [`write_rank_trace`] | at the end, if traced |
 //! | `pictures/*.png` | [`Picture`] | per frame; needs no graphics card and no display |
 //!
-//! In: data of all vertices in the order of the scene's own, or of the patches of a rank. Out: files
-//! below one [`RunDirectory`], which rank 0 holds; others write their sections of a checkpoint and
-//! their pieces of frames where it tells them. No messages, no clock. Every file but the streamed `history.csv` is written
-//! under a temporary name and renamed into place, so that a reader sees it complete or not at all;
-//! the streamed file consists of complete lines.
+//! In: data of all vertices in the order of the scene's own, or of the patches of a rank. Out:
+//! files below one [`RunDirectory`], which rank 0 holds; others write their sections of a
+//! checkpoint and their pieces of frames where it tells them. No messages, no clock. Every file but
+//! the streamed `history.csv` is written under a temporary name and renamed into place, so that a
+//! reader sees it complete or not at all; the streamed file consists of complete lines.
 //!
 //! Not here: traces, and what is printed at the end ([`crate::diagnostics`]).
 
@@ -77,7 +77,7 @@ pub use run_json::{
     SceneRecord, StartRecord, TraceRecord, ViewRecord,
 };
 pub(crate) use shared_directory::SharedDirectory;
-pub use state_hash::{Hashed, StateHash, state_hash};
+pub use state_hash::{Hashed, NodeHash, StateHash, hash_of_pair, hash_of_patch, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};
 pub use vtp::{DataArray, PolyData, Values, write_vtp};
 pub use vtp_read::{read_integers, read_points, read_time, read_triangles};

@@ -456,11 +456,19 @@ pub struct TraceRecord {
     pub clock_error_s: f64,
 }
 
+/// The version of the hash in records that do not tell it.
+fn first_version() -> u32 {
+    1
+}
+
 /// The last state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultRecord {
     /// Its hash, see [`StateHash`].
     pub hash: StateHash,
+    /// [`StateHash::VERSION`]; earlier programs do not say.
+    #[serde(default = "first_version")]
+    pub hash_version: u32,
     /// Cloth vertices.
     pub vertices: u64,
     /// Steps done.
@@ -649,6 +657,7 @@ mod tests {
         }];
         record.result = Some(ResultRecord {
             hash: StateHash(0x9d0e),
+            hash_version: StateHash::VERSION,
             vertices: 10_000,
             steps: 200,
             max_penetration_m: None,

@@ -14,6 +14,7 @@ use super::alike::{self, compare};
 use super::checkpoints;
 use super::error::{RunError, malformed};
 use super::frame_pieces::OwnPiece;
+use super::hashing::hash_of;
 use super::options::{Driver, RunOptions, VIRTUAL_STACK};
 use super::outputs::{Start, begin, conclude};
 use super::pace::{Decision, End, Pace};
@@ -369,8 +370,8 @@ fn rank_loop(
         totals.unrecorded = recorder.finish()?;
     }
     simulation.complete(comm)?;
-    let state = simulation.gather_state(comm)?;
-    totals.last = writer.map(|writer| writer.end(&simulation, state.as_ref()));
+    let hash = hash_of(&simulation, comm)?;
+    totals.last = writer.map(|writer| writer.end(&simulation, hash));
     Ok(Ended {
         ranks: gather(comm, &totals)?.unwrap_or_default(),
         traces,

@@ -17,7 +17,7 @@ use crate::diagnostics::{Balance, Phase, PhaseTable};
 use crate::export::Exported;
 use crate::output::{
     BodyRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
-    SceneRecord, StartRecord, TRACE, TraceRecord, this_host,
+    SceneRecord, StartRecord, StateHash, TRACE, TraceRecord, this_host,
 };
 use crate::scene::Scene;
 use crate::step::{PHASES, StepError, World};
@@ -353,6 +353,7 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
     record.world_memory.clone_from(&summary.world_memory);
     record.result = Some(ResultRecord {
         hash: summary.hash,
+        hash_version: StateHash::VERSION,
         vertices: summary.vertices as u64,
         steps: summary.steps,
         max_penetration_m: summary.deepest.map(|d| d.max(0.0)),

@@ -15,11 +15,11 @@ use crate::collide::audit::Skin;
 use crate::mesh::{TriMesh, build_cloth_of_file};
 use crate::output::checkpoint::{Header, NewCheckpoint, Place};
 use crate::output::{
-    AuditedFrame, DataArray, Event, Frame, FrameAudit, FrameSeries, Hashed, HistoryRow,
-    HistoryWriter, OutputError, Picture, PieceArrays, PiecesPlace, PolyData, Progress,
-    RunDirectory, Values, cloth_file, mesh_file, pieces_file, state_hash,
+    AuditedFrame, DataArray, Event, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter,
+    OutputError, Picture, PieceArrays, PiecesPlace, PolyData, Progress, RunDirectory, StateHash,
+    Values, cloth_file, mesh_file, pieces_file,
 };
-use crate::step::{Breach, Ledger, SavedState, Simulation, StepReport, World};
+use crate::step::{Breach, Ledger, Simulation, StepReport, World};
 
 /// A frame is due at a step that is no more than this before its time, in s.
 const SAME_TIME: f64 = 1e-9;
@@ -363,27 +363,15 @@ impl<'w> Writer<'w> {
         })
     }
 
-    /// Ends the output of a run; `state` is what it ends with.
-    pub(super) fn end(mut self, simulation: &Simulation<'_>, state: Option<&SavedState>) -> Last {
+    /// Ends the output of a run, whose last state has this hash.
+    pub(super) fn end(mut self, simulation: &Simulation<'_>, hash: StateHash) -> Last {
         self.progress.finish();
-        let x = self.world.original_order(simulation.positions());
-        let v = self.world.original_order(simulation.velocities());
         // Crossings are as many in any numbering; that of the patch tree has its edges already.
         let surface = self.world.geometry().cloth.surface();
         let skin = Skin::of_surface(surface, simulation.positions());
-        let contacts = state.map_or(&[][..], |state| &state.contacts);
-        let friction: Vec<DVec3> = contacts.iter().map(|contact| contact.friction).collect();
         Last {
             history: self.history.mark(),
-            hash: state_hash(&Hashed {
-                step: simulation.step(),
-                positions: &x,
-                velocities: &v,
-                friction: &friction,
-                squeezed: &simulation.squeezed(),
-                kept: &simulation.kept(),
-                adapted: simulation.adapted(),
-            }),
+            hash,
             steps: simulation.step(),
             crossings: skin.crossings().len(),
             pierced: (self.world).crossings_of(&skin, simulation.time()),

@@ -33,6 +33,30 @@ fn a_run_on_other_ranks_is_the_same() {
     }
 }
 
+/// Earlier programs hash the same state to another number, and do not say by which definition.
+#[test]
+fn state_hashes_of_different_versions_are_left_out() {
+    let place = Place::new();
+    for name in ["a", "b"] {
+        hash_of(&place.weft(&format!("{RUN} --steps 10 --out {name}")));
+    }
+    let path = place.path("b/run.json");
+    let record = fs::read_to_string(&path).unwrap();
+    let (version, hash) = ("\"hash_version\": 2,", "\"hash\": \"");
+    assert!(
+        record.contains(version) && record.contains(hash),
+        "{record}"
+    );
+    let (before, after) = record.split_once(hash).unwrap();
+    let earlier = format!("{before}{hash}0123456789abcdef{}", &after[16..]);
+    fs::write(&path, earlier.replace(version, "")).unwrap();
+    let output = place.weft("compare a b");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("state hashes of versions 2 and 1"), "{text}");
+    assert!(!text.contains("differs"), "{text}");
+}
+
 #[test]
 fn a_run_of_another_cloth_parts_and_it_says_where() {
     let place = Place::new();

@@ -11,7 +11,8 @@ use weft_runtime::trace::{Timeline, What};
 
 use super::{TraceSteps, Tracer};
 use crate::memory::Limit;
-use crate::output::{Hashed, StateHash, state_hash};
+use crate::output::StateHash;
+use crate::run::hash_of_replica;
 use crate::run::{Begun, Driver, RunOptions, Show, Stop};
 use crate::scene::Scene;
 use crate::step::{Simulation, World};
@@ -66,13 +67,7 @@ fn run(world: &World, trace: Option<TraceSteps>) -> (Vec<StateHash>, Vec<Timelin
             tracer.advance(&mut simulation, comm, &mut waited).unwrap();
         }
         let traces = tracer.finish(comm).unwrap();
-        let (x, v) = (simulation.positions(), simulation.velocities());
-        let hash = state_hash(&Hashed {
-            step: STEPS,
-            positions: x,
-            velocities: v,
-            ..Hashed::default()
-        });
+        let hash = hash_of_replica(world, &simulation);
         (hash, traces.map(|(_, traces)| traces.timelines))
     };
     let ranks = launch(RANKS, &VirtualOptions::default(), body).unwrap();

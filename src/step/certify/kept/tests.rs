@@ -13,7 +13,8 @@ use weft_runtime::comm::threads::launch;
 use super::*;
 use crate::collide::audit::crossings;
 use crate::mesh::{TriMesh, grid};
-use crate::output::{Hashed, StateHash, state_hash};
+use crate::output::StateHash;
+use crate::run::hash_of_replica;
 use crate::scene::Scene;
 use crate::step::Simulation;
 
@@ -137,20 +138,6 @@ struct Ran {
     x: Vec<DVec3>,
 }
 
-fn hash(world: &World, simulation: &Simulation<'_>) -> StateHash {
-    let x = world.original_order(simulation.positions());
-    let v = world.original_order(simulation.velocities());
-    state_hash(&Hashed {
-        step: simulation.step(),
-        positions: &x,
-        velocities: &v,
-        squeezed: &simulation.squeezed(),
-        kept: &simulation.kept(),
-        adapted: simulation.adapted(),
-        ..Hashed::default()
-    })
-}
-
 /// Takes steps, and looks at each state: nothing crosses that is not kept, and what is kept only
 /// becomes less.
 fn run(world: &World, comm: &mut dyn Comm, count: u64) -> Ran {
@@ -166,7 +153,7 @@ fn steps(world: &World, comm: &mut dyn Comm, (count, until_free): (u64, bool)) -
         pairs: crossings(world.model().start(), triangles).len(),
         free_after: None,
         sizes: Vec::new(),
-        hash: hash(world, &simulation),
+        hash: hash_of_replica(world, &simulation),
         x: Vec::new(),
     };
     let beside = |kept: &[[u32; 2]]| -> BTreeSet<[u32; 2]> {
@@ -202,7 +189,7 @@ fn steps(world: &World, comm: &mut dyn Comm, (count, until_free): (u64, bool)) -
         crossings(simulation.positions(), triangles).is_empty(),
         ran.free_after.is_some()
     );
-    ran.hash = hash(world, &simulation);
+    ran.hash = hash_of_replica(world, &simulation);
     ran.x = world.original_order(simulation.positions());
     ran
 }
@@ -293,7 +280,7 @@ fn ranks_and_resumed_runs_end_with_one_state() {
             for _ in 5..14 {
                 again.advance(comm).unwrap();
             }
-            hash(&world, &again)
+            hash_of_replica(&world, &again)
         });
         assert!(
             ends.unwrap().iter().all(|end| *end == whole.hash),
