@@ -201,8 +201,8 @@ impl ClothSurface {
         self.culling.as_ref().map_or(&[], |culling| &culling.tiles)
     }
 
-    /// The pairs of patches with features that are so close at rest that they are always tested, the
-    /// lower number first, each once.
+    /// The pairs of patches with features that are so close at rest that they are always tested.
+    /// The lower number is first, and each pair is there once.
     pub(crate) fn patches_near_at_rest(&self) -> Vec<[u32; 2]> {
         let Some(culling) = &self.culling else {
             return Vec::new();

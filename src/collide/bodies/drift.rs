@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_as_a_whole_has_one_displacement_everywhere() {
+    fn a_translated_body_has_one_displacement_everywhere() {
         let way = DVec3::new(0.3, -0.2, 0.15);
         let drift = between(|p| p + way);
         for k in 0..200 {

@@ -1,8 +1,8 @@
 //! Values that are made when they are first asked for, some neighbours at a time.
 //!
 //! In a step tests ask for the features of those parts of a body that cloth is near. Each value is
-//! a function of its number and of what the body is in the step, so it is the same whoever asks for
-//! it first.
+//! a function of its number and of what the body is in the step, so it is the same for each thread
+//! that asks for it first.
 
 use std::sync::OnceLock;
 

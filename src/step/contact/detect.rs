@@ -292,9 +292,9 @@ pub(crate) struct Search<'a> {
     pub(crate) cost_model: &'a CostModel,
     /// Whether the pairs that tests look at are kept.
     pub(crate) keeps_candidates: bool,
-    /// Whether ranks know only the vertices that their tests read. Then the snapshot has the volumes
-    /// around patches, and tests make separation bounds when they ask for them; otherwise ranks
-    /// give each other both.
+    /// Whether ranks know only the vertices that their tests read. Then the snapshot has the
+    /// volumes around patches, and tests make separation bounds when they ask for them; otherwise
+    /// ranks give each other both.
     pub(crate) subscribed: bool,
     /// The state that thieves are lent, if ranks do not know all.
     pub(crate) lending: Option<&'a Lending<'a>>,

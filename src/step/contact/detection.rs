@@ -289,8 +289,8 @@ impl Detection {
         Ok(contacts)
     }
 
-    /// Has other ranks send the state of what tests of the substep read, if not that of all vertices
-    /// is here in any case. Returns the volumes around all patches then. Collective.
+    /// Has other ranks send the state of what tests of the substep read, if not that of all
+    /// vertices is here in any case. Returns the volumes around all patches then. Collective.
     fn subscribe(
         &mut self,
         comm: &mut dyn Comm,

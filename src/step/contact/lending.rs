@@ -6,8 +6,9 @@
 //! from them, with the bits that the patches' owners would make. A patch is lent once in a search,
 //! however many of its tests are stolen.
 //!
-//! Certification later needs the ends of the vertices of a pair, and the thief is not sent these. So
-//! the pairs that a stolen test looked at go back to the owner of its first patch, which knows both.
+//! Certification later needs the ends of the vertices of a pair, and the thief is not sent these.
+//! So the pairs that a stolen test looked at go back to the owner of its first patch, which knows
+//! both.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -156,7 +156,7 @@ impl Subscriptions {
         let owned = domain.owned();
         let me = domain.plan.rank();
         let own: Vec<u32> = owned.clone().map(|v| v as u32).collect();
-        // Whoever reads an owned vertex has a vertex within two edges of it.
+        // A patch that reads an owned vertex has a vertex within two edges of it.
         let beside = grown(world, &grown(world, &own));
         let mut around: Vec<u32> = (beside.iter())
             .map(|&v| world.tree().patch_of(v) as u32)

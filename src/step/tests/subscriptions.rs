@@ -19,7 +19,7 @@ fn folding(state: &str) -> String {
     partition + &text
 }
 
-/// The same bits as in tests of ranks, once every rank has the whole state.
+/// The bits that tests of ranks compare, once every rank has the whole state.
 fn completed(world: &World, steps: u32, comm: &mut dyn Comm) -> (Bits, u64, u64) {
     let mut s = Simulation::new(world, &*comm, &ScopeOptions::default()).unwrap();
     let (mut bytes, mut hits) = (0, 0);
@@ -88,7 +88,7 @@ fn stolen_tests_read_what_their_owners_lend() {
 
 #[test]
 fn no_integrator_depends_on_what_ranks_know() {
-    // One that looks back, one that takes substeps back, and those with other velocities at the end.
+    // One that looks back, one that takes substeps back, and one with other velocities at the end.
     let some = ["bdf2, cut", "euler, Newton, cut", "newmark"];
     for way in WAYS.iter().filter(|way| some.contains(&way.name)) {
         let steps = way.steps.min(40);
@@ -104,8 +104,8 @@ fn no_integrator_depends_on_what_ranks_know() {
     }
 }
 
-/// What the tests of a rank read, by comparing all patches with all: the corners of triangles
-/// around the triangles of patches that its own meet.
+/// The vertices that tests of a rank read, by comparing all patches with all: the corners of
+/// triangles around the triangles of patches that its own meet.
 fn read_by_brute_force(s: &Simulation<'_>, own: std::ops::Range<usize>) -> BTreeSet<u32> {
     let world = s.world;
     let geometry = world.geometry();

@@ -257,7 +257,7 @@ impl<'m> Around<'m> {
         is_less
     }
 
-    /// The distances of the nodes of a block, up to the most that is told.
+    /// The distances of the nodes of a block, up to the most that samples hold.
     fn distances(&self, layout: &Layout, number: usize) -> Vec<f64> {
         let (first, row) = (layout.first_cell(number), layout.side + 1);
         let mut distances = vec![layout.most; layout.per_block()];
@@ -279,7 +279,7 @@ impl<'m> Around<'m> {
             if of_middle >= far {
                 continue;
             }
-            // All that can be nearest to a node is within that of the middle.
+            // The triangles that can be nearest to a node are within that of the middle.
             let within = far.min(of_middle + 2.0 * radius) + self.slack;
             near.clear();
             for (place, disc) in self.discs.iter().enumerate() {

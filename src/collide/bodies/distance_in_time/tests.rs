@@ -96,7 +96,7 @@ fn around(count: u32) -> impl Iterator<Item = (DVec3, f64)> {
 }
 
 #[test]
-fn what_only_goes_along_has_its_distance_exactly() {
+fn a_translated_body_has_its_distance_exactly() {
     let body = body(translated);
     let still = body.then(0.0);
     for (p, time) in around(2000) {
@@ -194,7 +194,7 @@ fn a_way_is_followed_up_to_where_the_surface_comes_too_near() {
             let met = swept.first_within(way, least);
             assert_eq!(met.is_some(), share < 1.0);
             assert!(swept.is_clear(way, least) <= (there(1.0) >= least));
-            // Places that are farther are told to be as far.
+            // For places that are farther it answers that distance.
             if there(0.0) < REACH + CELL {
                 assert!(swept.least_within(way[0], 0.02) <= there(0.0) - 0.02);
             }
