@@ -16,8 +16,11 @@ fn folding(state: &str) -> String {
         .replace("0.22]", "0.22]\nvelocity = [0, 0, -4]")
         .replace("step = \"5 ms\"", "step = \"10 ms\"")
         .replace("thickness = \"4 mm\"", "thickness = \"1 mm\"");
-    partition + &text
+    partition + &text + LOOSE
 }
+
+/// Solves that take little time.
+const LOOSE: &str = "[solver]\ntolerance = 1e-2\npreconditioner = \"block-jacobi\"\n";
 
 /// The bits that tests of ranks compare, once every rank has the whole state.
 fn completed(world: &World, steps: u32, comm: &mut dyn Comm) -> (Bits, u64, u64) {
@@ -88,13 +91,14 @@ fn stolen_tests_read_what_their_owners_lend() {
 
 #[test]
 fn no_integrator_depends_on_what_ranks_know() {
-    // One that looks back, one that takes substeps back, and one with other velocities at the end.
-    let some = ["bdf2, cut", "euler, Newton, cut", "newmark"];
+    // One that looks back and takes substeps back, and one with other velocities at the end.
+    let some = ["bdf2, cut", "newmark"];
     for way in WAYS.iter().filter(|way| some.contains(&way.name)) {
         let steps = way.steps.min(40);
+        let text = way.text().replace("[solver]\n", LOOSE);
         let in_patches = |state: &str| {
             let partition = format!("partition = {{ patches = 16, state = \"{state}\" }}\n");
-            World::build(&Scene::parse(&(partition + &way.text()), None, &[]).unwrap()).unwrap()
+            world(&(partition + &text))
         };
         let expected = completed(&in_patches("replicated"), steps, &mut Solo::new());
         let world = in_patches("subscribed");
@@ -142,7 +146,7 @@ fn a_rank_is_sent_what_its_tests_read_and_its_halo() {
     let compared = launch(16, |comm| {
         let mut s = Simulation::new(&world, comm, &ScopeOptions::default()).unwrap();
         let mut least = usize::MAX;
-        for _ in 0..10 {
+        for _ in 0..6 {
             s.complete(comm).unwrap();
             let mut expected = read_by_brute_force(&s, s.domain.patches());
             s.advance(comm).unwrap();
