@@ -39,5 +39,4 @@ if [ $# -gt 0 ]; then
 else
     measure drape-free 200 64 40 4
     measure drape-free 200 64 40 16
-    measure drape-free 316 128 20 64
 fi

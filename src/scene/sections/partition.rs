@@ -49,7 +49,7 @@ impl Section for Partition {
             },
             "The positions and velocities that a rank has and is sent in each step. `\"replicated\"`: those of all vertices. \
              `\"subscribed\"`: its own, and those of [patches that meet its patches](understand/state.md); then tests begin at the owners of \
-             patches, whatever `balance.forecast` says, and thieves fetch what they read. The trajectory is the same to the bit.",
+             patches, also with a policy that forecasts, and thieves fetch what they read. The trajectory is the same to the bit.",
         )
         .changes(Changes::Output)
         .idle(always_whole),
