@@ -11,7 +11,7 @@
 //! ([`Enclosed`]), rounded to single precision, and no more than some cells beyond what is within
 //! reach. A block has the samples on all of its sides, so that a cell has its eight corners in one
 //! block; neighbours have the same bits on the side that they share, and the interpolant is
-//! continuous. [`sampling`] says how they are found. The samples of a mesh that keeps its shape are
+//! continuous. `sampling` says how they are found. The samples of a mesh that keeps its shape are
 //! found before a run, and those of one that deforms when they are asked for.
 //!
 //! **Error.** Signed distance is a function of slope 1 at most. The trilinear interpolant has

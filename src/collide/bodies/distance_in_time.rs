@@ -7,7 +7,7 @@
 //! Φ(x, α) = (1 − α) φⁿ(x − α D(x)) + α φⁿ⁺¹(x + (1 − α) D(x))
 //! ```
 //!
-//! with the displacement D of the surface near x between them ([`Drift`]). It is exact for what
+//! with the displacement D of the surface near x between them (`Drift`). It is exact for what
 //! only goes from place to place, and has no jump at samples, where α is 0 or 1. Before the first
 //! sample and after the last one it is the distance from that. So it is a function of time alone. A
 //! body that moves besides is seen from its own axes.
@@ -24,7 +24,7 @@
 //! ```
 //!
 //! besides the error of interpolation in space, of which it has a mean: [`Then::bound`]. It holds
-//! where all of these distances are within what is held ([`DistanceField::held`]).
+//! where all of these distances are within what is held (`DistanceField::held`).
 //!
 //! **On the way.** In a step a vertex goes straight from x₀ to x₁, as the body sees it, while α
 //! goes evenly through one part of the step or more. Over a share h of the step the place y moves

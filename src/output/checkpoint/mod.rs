@@ -111,7 +111,7 @@ pub struct Header {
     /// [`SavedState::substep`].
     #[serde(default, rename = "stride")]
     pub substep: [u32; 2],
-    /// [`Past::length`] in s; if there is a past.
+    /// The length of the substep before it in s, if the integrator looks back at it.
     #[serde(default)]
     pub past_s: Option<f64>,
     /// [`SavedState::squeezed`].
