@@ -19,7 +19,8 @@ use crate::step::{PatchState, SavedState, Simulation, StateOutline};
 /// Writes the state, for a later run to go on from; rank 0 has a writer. Collective.
 ///
 /// # Errors
-/// The same on all ranks, if a rank cannot write its part; the checkpoints before stay then.
+/// A rank cannot write its part, or messages failed. All ranks return the same error, and earlier
+/// checkpoints stay.
 pub(super) fn write(
     simulation: &Simulation<'_>,
     writer: Option<&mut Writer<'_>>,
@@ -54,7 +55,7 @@ enum Way {
 /// Goes on from the state that rank 0 has found, if it has. Collective.
 ///
 /// # Errors
-/// The same on all ranks, if a rank cannot read its part; messages failed.
+/// A rank cannot read its part, or messages failed. All ranks return the same error.
 pub(super) fn resume(
     simulation: &mut Simulation<'_>,
     start: Option<&Start>,

@@ -113,7 +113,7 @@ impl<'w> OwnPiece<'w> {
     /// Writes a frame, of which each rank has a piece; rank 0 has a writer. Collective.
     ///
     /// # Errors
-    /// The same on all ranks, if a rank cannot write its piece; messages failed.
+    /// A rank cannot write its piece, or messages failed. All ranks return the same error.
     pub(super) fn write(
         &self,
         simulation: &Simulation<'_>,

@@ -26,10 +26,11 @@
 //! besides the error of interpolation in space, of which it has a mean: [`Then::bound`]. It holds
 //! where all of these distances are within what is held (`DistanceField::held`).
 //!
-//! **On the way.** In a step a vertex goes straight from x₀ to x₁, as the body sees it, while α
-//! goes evenly through one part of the step or more. Over a share h of the step the place y moves
-//! by h (ẋ − α̇ D(x)) and what D changes, so by no more than h R, with R = |ẋ − α̇ D(x)| + K |ẋ|
-//! for a slope K of D; and so does the place in the other sample. Held distances have a slope of
+//! **On the way.** In a step a vertex goes straight from x₀ to x₁, as the body sees it, while
+//! α goes evenly through one part of the step or more. Over a share h of the step the place y
+//! moves by h (ẋ − α̇ D(x)) and what D changes. So it moves by no more than h R, with
+//! R = |ẋ − α̇ D(x)| + K |ẋ| for a slope K of D, and so does the place in the other sample.
+//! Held distances have a slope of
 //! √3 or less, so Φ falls by no more than
 //!
 //! ```text

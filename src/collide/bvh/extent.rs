@@ -26,8 +26,19 @@ impl Extent {
         up_to_avx2(Spanning(points))
     }
 
-    /// The largest magnitude of a coordinate of a point in it.
+    /// The box around this one and a point.
+    pub(crate) fn with(self, point: DVec3) -> Self {
+        Self {
+            low: self.low.min(point),
+            high: self.high.max(point),
+        }
+    }
+
+    /// The largest magnitude of a coordinate of a point in it; 0 if there is none.
     pub(crate) fn farthest(self) -> f64 {
+        if self == Self::EMPTY {
+            return 0.0;
+        }
         self.low.abs().max(self.high.abs()).max_element()
     }
 
@@ -93,6 +104,11 @@ mod tests {
             let (some, others) = points.split_at(points.len() / 3);
             let both = Extent::of(some).union(Extent::of(others));
             assert_eq!(both, Extent { low, high });
+            let one_by_one = points.iter().fold(Extent::EMPTY, |of, &p| of.with(p));
+            assert_eq!(one_by_one, both);
+            let coordinates = points.iter().flat_map(|p| p.to_array());
+            let farthest = coordinates.map(f64::abs).fold(0.0, f64::max);
+            assert_eq!(both.farthest(), farthest);
         }
     }
 }

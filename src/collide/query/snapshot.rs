@@ -413,10 +413,7 @@ impl<'a> Snapshot<'a> {
     pub(in crate::collide) fn may_reach(&self, some: &[u32], others: &[u32]) -> bool {
         let boxed = |vertices: &[u32]| {
             let ends = vertices.iter().flat_map(|&vertex| self.ends(vertex));
-            ends.fold(Extent::EMPTY, |of, end| Extent {
-                low: of.low.min(end),
-                high: of.high.max(end),
-            })
+            ends.fold(Extent::EMPTY, Extent::with)
         };
         let (one, two) = (boxed(some), boxed(others));
         let reach = DVec3::splat(self.reach * (1.0 + ROUNDING));

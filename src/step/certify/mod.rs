@@ -265,8 +265,7 @@ impl Certification {
     ) -> Seen {
         let owned = at.domain.owned();
         for (end, start) in moved[owned.clone()].iter().zip(&state.x[owned]) {
-            let way = Extent::of(&[*end - *start]);
-            seen.displacements = seen.displacements.union(way);
+            seen.displacements = seen.displacements.with(*end - *start);
         }
         seen.exceeds = !self.exceeders(at, (state, detection), moved).is_empty();
         seen

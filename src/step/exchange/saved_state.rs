@@ -56,13 +56,14 @@ pub struct Past {
     pub velocities: Vec<DVec3>,
 }
 
-/// Vertices whose state travels in one message: each has up to 171 bytes there.
+/// Vertices whose state travels in one message: each has up to 219 bytes there.
 const PIECE: usize = 1 << 20;
 
-/// The message of a rank with some of its vertices: changes, contacts, and the past if there is
-/// one.
+/// The message of a rank with some of its vertices: positions and velocities, changes, contacts,
+/// and the past if there is one.
 #[derive(Deserialize)]
 struct Theirs {
+    motion: [Vec<DVec3>; 2],
     changes: [Vec<DVec3>; 2],
     contacts: Vec<VertexState>,
     past: [Vec<DVec3>; 2],
@@ -71,6 +72,7 @@ struct Theirs {
 /// The state of some vertices, as it is sent.
 #[derive(Serialize)]
 struct Own<'a> {
+    motion: [&'a [DVec3]; 2],
     changes: [&'a [DVec3]; 2],
     contacts: &'a [VertexState],
     past: [&'a [DVec3]; 2],
@@ -80,7 +82,8 @@ impl Theirs {
     /// Whether it has this number of vertices.
     fn is_of(&self, vertices: usize, looks_back: bool) -> bool {
         let of_past = if looks_back { vertices } else { 0 };
-        self.changes.iter().all(|all| all.len() == vertices)
+        let each = self.motion.iter().chain(&self.changes);
+        each.map(Vec::len).all(|len| len == vertices)
             && self.contacts.len() == vertices
             && self.past.iter().all(|all| all.len() == of_past)
     }
@@ -164,28 +167,23 @@ impl SavedState {
         while start < vertices {
             let end = start.saturating_add(piece).min(vertices);
             let of_past = own.and_then(|own| own.past.as_ref());
-            let sent = own.map(|own| {
-                (
-                    [&own.positions, &own.velocities].map(|all| part(all, start..end)),
-                    Own {
-                        changes: [0, 1].map(|i| part(&own.changes[i], start..end)),
-                        contacts: part(&own.contacts, start..end),
-                        past: of_past.map_or([&[][..]; 2], |past| {
-                            [&past.positions, &past.velocities].map(|all| part(all, start..end))
-                        }),
-                    },
-                )
+            let sent = own.map(|own| Own {
+                motion: [&own.positions, &own.velocities].map(|all| part(all, start..end)),
+                changes: [0, 1].map(|i| part(&own.changes[i], start..end)),
+                contacts: part(&own.contacts, start..end),
+                past: of_past.map_or([&[][..]; 2], |past| {
+                    [&past.positions, &past.velocities].map(|all| part(all, start..end))
+                }),
             });
             let sent = sent.as_ref().map_or_else(|| Ok(Vec::new()), wire::encode);
             let what = || format!("the state of {} vertices", end - start);
             let sent = sent.map_err(|why| CommError::unsendable(me, what())(why))?;
             let bytes = comm.broadcast(root, sent)?;
-            let ([x, v], theirs): ([Vec<DVec3>; 2], Theirs) =
-                wire::decode(&bytes).map_err(malformed(root))?;
-            let count = end - start;
-            if [x.len(), v.len()] != [count; 2] || !theirs.is_of(count, state.past.is_some()) {
+            let theirs: Theirs = wire::decode(&bytes).map_err(malformed(root))?;
+            if !theirs.is_of(end - start, state.past.is_some()) {
                 return Err(malformed(root)(format!("not {}", what())));
             }
+            let [x, v] = theirs.motion;
             state.positions.extend(x);
             state.velocities.extend(v);
             for (all, some) in state.changes.iter_mut().zip(theirs.changes) {
@@ -272,7 +270,8 @@ impl Simulation<'_> {
         let ranks = (0..comm.size() as u32).map(Rank);
         let most = ranks.map(|rank| owned(rank).len()).max().unwrap_or(0);
         let all = if me == root { self.state.len() } else { 0 };
-        let mut changes = [(); 2].map(|()| vec![DVec3::ZERO; all]);
+        let [mut motion, mut changes] = [(); 2].map(|()| [(); 2].map(|()| vec![DVec3::ZERO; all]));
+        let own_motion = self.state.of(owned(me));
         let mut contacts = vec![VertexState::default(); all];
         let of_past = if looks_back { all } else { 0 };
         let mut before = [(); 2].map(|()| vec![DVec3::ZERO; of_past]);
@@ -284,6 +283,7 @@ impl Simulation<'_> {
             let mine = of(me);
             let count = mine.len();
             let own = Own {
+                motion: [own_motion.x, own_motion.v].map(|all| part(all, mine.clone())),
                 changes: [&self.solver.change, &self.solver.change_before]
                     .map(|all| part(all, mine.clone())),
                 contacts: part(self.response.bodies.states(), mine.clone()),
@@ -309,7 +309,8 @@ impl Simulation<'_> {
                 }
                 let first = owned(from).start;
                 let place = first + theirs_of.start..first + theirs_of.end;
-                for (all, some) in changes.iter_mut().zip(&theirs.changes) {
+                let pairs = motion.iter_mut().zip(&theirs.motion);
+                for (all, some) in pairs.chain(changes.iter_mut().zip(&theirs.changes)) {
                     all[place.clone()].copy_from_slice(some);
                 }
                 contacts[place.clone()].copy_from_slice(&theirs.contacts);
@@ -324,10 +325,11 @@ impl Simulation<'_> {
             return Ok(None);
         }
         let [past_x, past_v] = before;
+        let [x, v] = motion;
         Ok(Some(SavedState {
             step: self.substep.steps,
-            positions: self.world.original_order(&self.state.x),
-            velocities: self.world.original_order(&self.state.v),
+            positions: self.world.original_order(&x),
+            velocities: self.world.original_order(&v),
             changes: changes.map(|changes| self.world.original_order(&changes)),
             contacts: self.world.original_order(&contacts),
             substep: self.substep.controller.between_steps(),
@@ -377,7 +379,7 @@ mod tests {
     use weft_runtime::comm::threads::launch;
 
     use super::*;
-    use crate::scene::Scene;
+    use crate::scene::{RankState, Scene};
     use crate::step::World;
 
     const SCENE: &str = "partition.patches = 8
@@ -395,12 +397,15 @@ mod tests {
     /// However few vertices a message may be of, and whether or not ranks own a multiple of them.
     #[test]
     fn a_state_in_pieces_is_the_state() {
-        let scene = Scene::parse(SCENE, None, &[]).unwrap();
-        let world = World::build(&scene).unwrap();
-        for ranks in [1, 2, 3, 5] {
+        let mut scene = Scene::parse(SCENE, None, &[]).unwrap();
+        let replicated = World::build(&scene).unwrap();
+        scene.partition.state = RankState::Subscribed;
+        let subscribed = World::build(&scene).unwrap();
+        let of_ranks = [1, 2, 3, 5].map(|ranks| (ranks, &replicated));
+        for (ranks, world) in of_ranks.into_iter().chain([(5, &subscribed)]) {
             let states = launch(ranks, |comm| {
                 let mut simulation =
-                    Simulation::new(&world, comm, &ScopeOptions::default()).unwrap();
+                    Simulation::new(world, comm, &ScopeOptions::default()).unwrap();
                 for _ in 0..4 {
                     simulation.advance(comm).unwrap();
                 }
