@@ -88,7 +88,7 @@ fn ours(world: &World, ranks: usize) -> Ours {
         cloth::ripple(&mut simulation);
         let ownership = simulation.ownership().clone();
         let rank = comm.rank().index();
-        let plan = HaloPlan::new(world.graph(), &ownership, rank).expect("a rank");
+        let plan = HaloPlan::new(&world.graphs().matrix, &ownership, rank).expect("a rank");
         comm.barrier().expect("ranks");
         let assembly = timing::best(5, || simulation.free_system(comm).is_ok());
         let system = simulation.free_system(comm).expect("no triangle collapsed");
@@ -118,9 +118,10 @@ fn ours(world: &World, ranks: usize) -> Ours {
             let bytes = cg.product_bytes(system.matrix);
             (iteration, few.saturating_sub(FEW * iteration), bytes)
         };
+        let graphs = world.graphs();
         let multilevel = Multilevel {
-            aggregates: world.aggregates().expect("the scene asks for them"),
-            graph: world.graph(),
+            aggregates: graphs.aggregates.as_ref().expect("the scene asks for them"),
+            graph: &graphs.matrix,
         };
         let multilevel = Preconditioner::new(
             Smoother::BlockJacobi,

@@ -148,8 +148,9 @@ fn reading(bytes: usize, cores: usize, waits: usize) -> Duration {
 /// Bytes of the matrix: 72 for the block and 4 for the column of each pair of neighbours and each
 /// vertex, 12 for each pair in the second ring.
 fn matrix_bytes(world: &World) -> usize {
-    let (near, far) = world.couplings();
-    76 * (2 * near.edge_count() + world.model().masses().len()) + 12 * 2 * far.edge_count()
+    let graphs = world.graphs();
+    let (near, far) = (graphs.near.edge_count(), graphs.far.edge_count());
+    76 * (2 * near + world.model().masses().len()) + 12 * 2 * far
 }
 
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]

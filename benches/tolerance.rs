@@ -166,7 +166,7 @@ impl<'a> Ours<'a> {
         let pattern = problem.system.matrix.pattern();
         let mut made = None;
         let once = milliseconds(1, || {
-            let graph = world.graph();
+            let graph = &world.graphs().matrix;
             let aggregates = multilevel.then(|| {
                 Aggregates::build(graph, world.tree(), &aggregate_options(goal))
                     .expect("the world's own")
@@ -370,7 +370,7 @@ fn main() -> ExitCode {
             Simulation::new(&world, &Solo::new(), &ScopeOptions::default()).expect("one rank");
         cloth::ripple(&mut simulation);
         let ownership = simulation.ownership().clone();
-        let plan = HaloPlan::new(world.graph(), &ownership, 0).expect("rank 0");
+        let plan = HaloPlan::new(&world.graphs().matrix, &ownership, 0).expect("rank 0");
         let system = simulation
             .free_system(&mut Solo::new())
             .expect("no triangle collapsed");

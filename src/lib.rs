@@ -61,6 +61,7 @@ pub mod physics;
 pub mod refine;
 pub mod run;
 pub mod scene;
+mod set_up_only;
 mod simd;
 pub mod solve;
 mod sorted_rows;

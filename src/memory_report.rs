@@ -6,7 +6,7 @@ use serde::Serialize;
 use weft_runtime::ScopeOptions;
 use weftwork::memory::{Ranks, estimated_peak, left, peak};
 use weftwork::run::RunError;
-use weftwork::step::{CONTACT_HELD, MemoryPart, MeshCounts, RankMemory, World, total};
+use weftwork::step::{CONTACT_HELD, MemoryPart, MeshCounts, RankMemory, SET_UP, World, total};
 
 use crate::Failure;
 
@@ -68,7 +68,8 @@ impl MemoryReport {
         };
         let of_ranks: Vec<RankReport> = of_ranks.into_iter().map(of_rank).collect();
         let world_parts = world.memory();
-        let world_bytes = total(&world_parts);
+        let stays = world_parts.iter().filter(|part| part.part != SET_UP);
+        let world_bytes: u64 = stays.map(|part| part.bytes).sum();
         let most = of_ranks.iter().map(|rank| rank.bytes).max().unwrap_or(0);
         let all: u64 = match of_ranks.len() == ranks {
             true => of_ranks.iter().map(|rank| rank.bytes).sum(),
@@ -103,7 +104,12 @@ impl MemoryReport {
             let _ = writeln!(text, "# {name:<44} {megabytes:>10.1} {each:>10.0}");
         };
         for part in &self.world {
-            line(&format!("world: {}", part.part), part.bytes);
+            let freed = if part.part == SET_UP {
+                ", then freed"
+            } else {
+                ""
+            };
+            line(&format!("world: {}{freed}", part.part), part.bytes);
         }
         let largest =
             self.of_ranks.iter().reduce(

@@ -36,9 +36,13 @@ pub(crate) fn prepare(
         message: error.to_string(),
     })?;
     let (vertices, patches) = (world.tree().vertex_count(), world.tree().patch_count());
-    let aggregates = world.aggregates().map_or_else(String::new, |aggregates| {
-        format!(", {} aggregates", aggregates.count())
-    });
+    let aggregates = world
+        .graphs()
+        .aggregates
+        .as_ref()
+        .map_or_else(String::new, |aggregates| {
+            format!(", {} aggregates", aggregates.count())
+        });
     say(format!(
         "Wrote {}: {vertices} vertices in {patches} patches{aggregates}. A scene takes it with `partition.file`.\n",
         file.shown()

@@ -91,6 +91,8 @@ pub(crate) fn run_scene(
     options.mpi = Some(weft_mpi::library());
     let agreed = mpi.run(|comm| AgreedRun::of(&world, &options, comm));
     let agreed = agreed.map_err(|error| said_by_first(&mpi, &error))?;
+    // Nothing else is made of this world.
+    let agreed = agreed.releasing();
     let first = mpi.rank() == Rank(0);
     if first {
         announce(world.scene(), &options);

@@ -18,6 +18,9 @@
 //! that follow, boundaries [move](Assignment::move_boundaries) with what stretches have cost.
 //! Errors of the forecast are left to work stealing.
 //!
+//! Boundaries may also be kept between patches ([`Division`]): then patches move whole, as objects
+//! do that migrate. It is there to compare with.
+//!
 //! * [Pinar, Aykanat 2004] Fast optimal load balancing algorithms for 1D partitioning.
 
 mod filling;
@@ -57,6 +60,17 @@ pub struct Assignment {
     /// The load that a unit of the line has had lately, for each stretch. All ranks compute it by
     /// the same basic operations on the same numbers, so that they agree to the bit.
     paces: Vec<f64>,
+    division: Division,
+}
+
+/// The places at which the line may be divided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Division {
+    /// Anywhere, also within tests.
+    #[default]
+    Anywhere,
+    /// Where the tests of a patch begin.
+    BetweenPatches,
 }
 
 /// The cost of the first tests below a divided test, which each of its ranks makes, in the unit of
@@ -89,6 +103,7 @@ impl Assignment {
             beside,
             paces,
             small: _,
+            division: _,
         } = self;
         array_bytes(costs)
             + array_bytes(pieces)
@@ -101,8 +116,13 @@ impl Assignment {
     }
 
     /// Assigns the tests of a forecast.
-    pub(crate) fn new(forecast: &Forecast, nodes: &[u32], before: &[u64]) -> Self {
+    pub(crate) fn new(
+        forecast: &Forecast,
+        (nodes, before): (&[u32], &[u64]),
+        division: Division,
+    ) -> Self {
         let mut assignment = Self {
+            division,
             costs: forecast.costs.clone(),
             pieces: forecast.pieces.clone(),
             nodes: nodes.to_vec(),
@@ -162,7 +182,10 @@ impl Assignment {
         let (mut too_few, mut enough) = (level(beside, least), None);
         let (mut most, mut boundaries) = (too_few, Vec::new());
         for attempt in 0..TRIES {
-            let last = filling.fill(most, &mut boundaries);
+            let last = match self.division {
+                Division::Anywhere => filling.fill(most, &mut boundaries),
+                Division::BetweenPatches => filling.fill_with_patches(most, &mut boundaries),
+            };
             // All ranks share what the last one has too much, or its room.
             let guess = match last {
                 Last::Over(over) => {
@@ -481,6 +504,51 @@ mod tests {
                 }
                 prop_assert_eq!(next, 1 << 32, "{:?} on {} ranks", test, ranks);
             }
+        }
+    }
+
+    proptest! {
+        /// Patches that move whole have all their tests on one rank, and no division does better
+        /// that is as simple: the load of the costliest rank is at most the mean and the costliest
+        /// patch.
+        #[test]
+        fn patches_that_move_are_whole(
+            works in prop::collection::vec(prop::collection::vec(0_u32..200_000, 1..4), 1..24),
+            ranks in 1_usize..20,
+            done in prop::collection::vec(time(), 20),
+        ) {
+            let mut costs = Vec::new();
+            for (patch, works) in (0..).zip(&works) {
+                let against = [Against::Itself, Against::Body(0), Against::Body(1)];
+                costs.extend(works.iter().zip(against).map(|(&work, against)| TestCost {
+                    patch,
+                    against,
+                    work,
+                }));
+            }
+            costs.sort_unstable_by_key(TestCost::key);
+            let nodes = vec![1; works.len()];
+            let forecast = Forecast::from_tests(&costs);
+            let mut assignment = forecast.assigned_in_patches(&nodes, &vec![0; ranks]);
+            assignment.move_boundaries((0..).zip(done).map(|(rank, work)| RankWork { rank, work }));
+            let mut home = vec![None; works.len()];
+            let mut loads = vec![0_u64; ranks];
+            for test in &costs {
+                let of = assignment.ranks(test.patch, test.against);
+                prop_assert_eq!(of.len(), 1);
+                let part = assignment.part(of.start, test.patch, test.against);
+                prop_assert!(part.is_some_and(Part::is_whole));
+                let home = home[test.patch as usize].get_or_insert(of.start);
+                prop_assert_eq!(*home, of.start);
+                loads[of.start] += u64::from(test.work);
+            }
+            prop_assert!(home.is_sorted());
+            let of_patch = works.iter().map(|works| works.iter().map(|&w| u64::from(w)).sum::<u64>());
+            let costliest = of_patch.clone().max().unwrap_or(0);
+            let mean = of_patch.sum::<u64>() / ranks as u64;
+            // Preparing patches and looking for tests cost something too.
+            let beside = 10_000 * works.len() as u64 / ranks as u64 + 20_000;
+            prop_assert!(loads.iter().all(|&load| load <= mean + costliest + beside));
         }
     }
 

@@ -12,7 +12,7 @@
 //! next time. None of this changes the results of a run.
 
 use crate::array_bytes;
-use crate::assignment::Assignment;
+use crate::assignment::{Assignment, Division};
 use crate::cost::{CostReport, PartCost, TestCost};
 use crate::work::Preparation;
 
@@ -238,7 +238,14 @@ impl Forecast {
     /// nodes of each patch's tree: a rank has to prepare all patches that its tests read.
     #[must_use]
     pub fn assigned(&self, nodes: &[u32], before: &[u64]) -> Assignment {
-        Assignment::new(self, nodes, before)
+        Assignment::new(self, (nodes, before), Division::Anywhere)
+    }
+
+    /// Assigns all tests as [`assigned`](Self::assigned) does, and those of each patch to one rank:
+    /// patches move whole.
+    #[must_use]
+    pub fn assigned_in_patches(&self, nodes: &[u32], before: &[u64]) -> Assignment {
+        Assignment::new(self, (nodes, before), Division::BetweenPatches)
     }
 }
 

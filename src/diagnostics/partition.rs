@@ -42,7 +42,7 @@ impl PartitionComparison {
         parts: usize,
         state: Option<&[DVec3]>,
     ) -> Result<Self, PartitionError> {
-        let graph = world.graph();
+        let graph = &world.graphs().matrix;
         let start = world.model().start();
         let ownership = Ownership::new(world.tree(), parts)?;
         let mut rows = vec![

@@ -79,9 +79,9 @@ mod tests {
     fn energy(mesh: &TriMesh, bent: impl Fn(DVec3) -> DVec3) -> f64 {
         let model = model_of(mesh);
         let x: Vec<DVec3> = mesh.positions.iter().map(|&p| bent(p)).collect();
-        model
-            .hinges()
-            .iter()
+        let quadratic = model.quadratic();
+        let hinges = quadratic.hinges.iter();
+        hinges
             .map(|h| h.energy(h.vertices.map(|v| x[v as usize])))
             .sum()
     }

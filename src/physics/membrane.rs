@@ -23,18 +23,24 @@ use crate::scene::Material;
 /// A triangle's rest shape and moduli.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RestTriangle {
+    shape: TriangleShape,
+    law: Law,
+}
+
+/// A triangle's rest shape, without the law of its cloth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TriangleShape {
     /// Gradients of the three shape functions in material axes, 1/m.
     gradients: [DVec2; 3],
     /// Rest area in m².
     area: f64,
-    law: Law,
 }
 
-owns_no_heap!(RestTriangle);
+owns_no_heap!(TriangleShape, Law);
 
 /// Stress for strain, both in the axes of the gradients.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Law {
+pub(super) enum Law {
     /// A law that is the same in all directions.
     Isotropic {
         /// Lamé's first parameter for plane stress, N/m.
@@ -58,6 +64,20 @@ pub struct Moduli {
     pub c12: f64,
     /// Shear.
     pub c66: f64,
+}
+
+impl Law {
+    /// The law of a material, which is the same for all triangles.
+    pub(super) fn new(material: &Material) -> Self {
+        if !material.is_isotropic() {
+            return Self::Woven(Moduli::new(material));
+        }
+        let ([e, _], nu) = (material.stretch, material.poisson);
+        Self::Isotropic {
+            lambda: e * nu / (1.0 - nu * nu),
+            mu: 0.5 * e / (1.0 + nu),
+        }
+    }
 }
 
 impl Moduli {
@@ -147,36 +167,39 @@ impl RestTriangle {
         let n2 = DVec2::new(0.0, second.y);
         let gradients = [-(n1 + n2), n1, n2];
         let area = 0.5 * doubled;
-        if material.is_isotropic() {
-            let ([e, _], nu) = (material.stretch, material.poisson);
-            let law = Law::Isotropic {
-                lambda: e * nu / (1.0 - nu * nu),
-                mu: 0.5 * e / (1.0 + nu),
-            };
-            return Some(Self {
-                gradients,
-                area,
-                law,
-            });
-        }
-        let along = in_plane(corners, warp)?;
-        Some(Self {
-            gradients: gradients.map(|g| DVec2::new(g.dot(along), along.perp_dot(g))),
-            area,
-            law: Law::Woven(Moduli::new(material)),
-        })
+        let law = Law::new(material);
+        let gradients = match law {
+            Law::Isotropic { .. } => gradients,
+            Law::Woven(_) => {
+                let along = in_plane(corners, warp)?;
+                gradients.map(|g| DVec2::new(g.dot(along), along.perp_dot(g)))
+            }
+        };
+        let shape = TriangleShape { gradients, area };
+        Some(Self { shape, law })
+    }
+
+    /// A triangle of this shape, of a cloth with this law.
+    #[inline]
+    pub(super) fn of(shape: TriangleShape, law: Law) -> Self {
+        Self { shape, law }
+    }
+
+    /// The shape without the law.
+    pub(super) fn shape(&self) -> TriangleShape {
+        self.shape
     }
 
     /// Rest area in m².
     #[must_use]
     pub fn area(&self) -> f64 {
-        self.area
+        self.shape.area
     }
 
     /// Gradients of the three shape functions in material axes, 1/m.
     #[inline]
     pub(super) fn gradients(&self) -> &[DVec2; 3] {
-        &self.gradients
+        &self.shape.gradients
     }
 
     /// Splits the deformation gradient at corner positions `x` (m); `None` if the triangle
@@ -202,7 +225,7 @@ impl RestTriangle {
     /// Deformation gradient F by columns, and C = FᵀF as `[c₀₀, c₁₁, c₀₁]`, for corners at `x` (m).
     #[inline]
     fn gradient_of(&self, x: [DVec3; 3]) -> ([DVec3; 2], [f64; 3]) {
-        let g = &self.gradients;
+        let g = &self.shape.gradients;
         let f0 = x[0] * g[0].x + x[1] * g[1].x + x[2] * g[2].x;
         let f1 = x[0] * g[0].y + x[1] * g[1].y + x[2] * g[2].y;
         (
@@ -278,7 +301,7 @@ impl RestTriangle {
         x: [DVec3; 3],
         wanted: F,
     ) -> impl Iterator<Item = PrincipalStretch> + use<F> {
-        let g = self.gradients;
+        let g = self.shape.gradients;
         let ([f0, f1], [c00, c11, c01]) = self.gradient_of(x);
         // Eigenvalues of C = FᵀF are squares of stretches.
         let (mean, half) = (0.5 * (c00 + c11), 0.5 * (c00 - c11));
@@ -361,7 +384,7 @@ impl RestTriangle {
                     + 2.0 * c.c66 * u01 * u01
             }
         };
-        self.area * density
+        self.shape.area * density
     }
 
     /// Forces on the three corners in N; their sum is zero to rounding.
@@ -375,14 +398,14 @@ impl RestTriangle {
                 let [u00, u11, u01] = deformation.stretch;
                 let [y00, y11, y01] = self.pull(deformation);
                 let (f0, f1) = (r0 * u00 + r1 * u01, r0 * u01 + r1 * u11);
-                let p0 = (f0 * y00 + f1 * y01) * -self.area;
-                let p1 = (f0 * y01 + f1 * y11) * -self.area;
-                return self.gradients.map(|g| p0 * g.x + p1 * g.y);
+                let p0 = (f0 * y00 + f1 * y01) * -self.shape.area;
+                let p1 = (f0 * y01 + f1 * y11) * -self.shape.area;
+                return self.shape.gradients.map(|g| p0 * g.x + p1 * g.y);
             }
         };
-        let p0 = (r0 * s00 + r1 * s01) * -self.area;
-        let p1 = (r0 * s01 + r1 * s11) * -self.area;
-        self.gradients.map(|g| p0 * g.x + p1 * g.y)
+        let p0 = (r0 * s00 + r1 * s01) * -self.shape.area;
+        let p1 = (r0 * s01 + r1 * s11) * -self.shape.area;
+        self.shape.gradients.map(|g| p0 * g.x + p1 * g.y)
     }
 
     /// The stiffness at this deformation.
@@ -391,13 +414,13 @@ impl RestTriangle {
         let [r0, r1] = deformation.axes;
         let normal = r0.cross(r1);
         Stiffness {
-            spatial: self.gradients.map(|g| r0 * g.x + r1 * g.y),
-            gradients: self.gradients,
+            spatial: self.shape.gradients.map(|g| r0 * g.x + r1 * g.y),
+            gradients: self.shape.gradients,
             axes: deformation.axes,
             plane: outer(r0, r0) + outer(r1, r1),
             normal: outer(normal, normal),
             tension: self.tension(deformation),
-            area: self.area,
+            area: self.shape.area,
             law: self.law,
         }
     }

@@ -55,6 +55,6 @@ pub(crate) use model::tests;
 pub(crate) use at_rest::AtRest;
 pub(crate) use at_time::AtTime;
 pub use bending_of_mesh::{BendingInfo, UNEVEN, is_uneven};
-pub use model::{ClothModel, PhysicsError};
+pub use model::{ClothModel, PhysicsError, Quadratic};
 pub use stiffest::Stiffest;
 pub use stitch::Stitch;

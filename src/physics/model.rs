@@ -2,6 +2,8 @@
 //!
 //! Every rank builds the same model; the partition then says which part of it a rank works on.
 
+use std::sync::Arc;
+
 use glam::DVec3;
 use thiserror::Error;
 
@@ -9,16 +11,17 @@ use super::at_rest::AtRest;
 use super::bending::Hinge;
 use super::bending_of_mesh::{BendingInfo, bending_of};
 use super::fold::Fold;
-use super::membrane::{Moduli, RestTriangle};
+use super::membrane::{Law, Moduli, RestTriangle, TriangleShape};
 use super::mesh_edges::{ordered, pairs, sides};
 use super::plate::Plate;
 use super::shell::Shell;
 use super::spring::Spring;
 use super::stitch::Stitch;
-use crate::heap_bytes::counts_heap;
+use crate::heap_bytes::{HeapBytes as _, counts_heap};
 use crate::mesh::TriMesh;
 use crate::parallel;
 use crate::scene::{Material, MembraneModel};
+use crate::set_up_only::SetUpOnly;
 use crate::sorted_rows::sorted;
 
 /// The reason why a cloth cannot be simulated.
@@ -57,6 +60,17 @@ pub enum PhysicsError {
     TooLarge,
 }
 
+/// The bending elements of the quadratic model. Ranks add them up once, when they are set up.
+#[derive(Clone, Debug, Default)]
+pub struct Quadratic {
+    /// Elements where hinges make cloth right.
+    pub hinges: Vec<Hinge>,
+    /// Elements where hinges don't.
+    pub plates: Vec<Plate>,
+}
+
+counts_heap!(Quadratic: hinges, plates);
+
 /// The number of triangles whose rest shapes are found at once.
 const PIECE: usize = 1 << 16;
 
@@ -65,9 +79,8 @@ const PIECE: usize = 1 << 16;
 pub struct ClothModel {
     triangles: Vec<[u32; 3]>,
     start: Vec<DVec3>,
-    membranes: Vec<RestTriangle>,
-    hinges: Vec<Hinge>,
-    plates: Vec<Plate>,
+    shapes: Vec<TriangleShape>,
+    quadratic: SetUpOnly<Quadratic>,
     folds: Vec<Fold>,
     shells: Vec<Shell>,
     springs: Vec<Spring>,
@@ -75,6 +88,8 @@ pub struct ClothModel {
     masses: Vec<f64>,
     /// Per cloth.
     materials: Vec<Material>,
+    /// The law of the triangles of each cloth.
+    laws: Vec<Law>,
     /// The pressure in each cloth in Pa.
     pressures: Vec<f64>,
     /// The elements by which each cloth bends, see [`ClothModel::bending`].
@@ -86,7 +101,7 @@ pub struct ClothModel {
 }
 
 counts_heap!(ClothModel:
-    triangles, start, membranes, hinges, plates, folds, shells, springs, stitches, masses, pressures,
+    triangles, start, shapes, laws, quadratic, folds, shells, springs, stitches, masses, pressures,
     bendings, added_stretches, cloth_of_vertex, cloth_of_triangle;
     without materials
 );
@@ -128,6 +143,7 @@ impl ClothModel {
         let first = self.masses.len() as u32;
         let cloth = self.materials.len() as u32;
         self.materials.push(material.clone());
+        self.laws.push(Law::new(material));
         self.pressures.push(0.0);
         self.added_stretches.push(0.0);
         self.start.extend_from_slice(&mesh.positions);
@@ -138,7 +154,7 @@ impl ClothModel {
             triangle,
         };
         self.triangles.reserve(mesh.triangles.len());
-        self.membranes.reserve(mesh.triangles.len());
+        self.shapes.reserve(mesh.triangles.len());
         for (piece, corners) in mesh.triangles.chunks(PIECE).enumerate() {
             let membranes = parallel::map(corners.len(), |k| {
                 RestTriangle::new(at_rest.corners(piece * PIECE + k), material, warp)
@@ -161,7 +177,7 @@ impl ClothModel {
                     self.masses[(first + v) as usize] += share;
                 }
                 self.triangles.push(corners.map(|v| first + v));
-                self.membranes.push(membrane);
+                self.shapes.push(membrane.shape());
             }
         }
         let triangles = self.triangles.len();
@@ -219,7 +235,7 @@ impl ClothModel {
                 .sum(),
             MembraneModel::FiniteElements => {
                 let Moduli { c11, c22, c12, .. } = Moduli::new(material);
-                let own = self.cloth_of_triangle.iter().zip(&self.membranes);
+                let own = self.cloth_of_triangle.iter().zip(self.membranes());
                 let areas = own.filter(|(of, _)| **of as usize == cloth);
                 areas.map(|(_, m)| m.area()).sum::<f64>() * (c11 + c22 + 2.0 * c12)
             }
@@ -227,8 +243,10 @@ impl ClothModel {
         let added = bending.springs.iter().map(|s| s.stretching() / elastic);
         self.added_stretches[cloth] = added.sum::<f64>() * self.most_bent(cloth);
         self.bendings.push(bending.info());
-        self.hinges.extend(bending.hinges);
-        self.plates.extend(bending.plates);
+        if let Some(quadratic) = self.quadratic.get_mut() {
+            quadratic.hinges.extend(bending.hinges);
+            quadratic.plates.extend(bending.plates);
+        }
         self.folds.extend(bending.folds);
         self.shells.extend(bending.shells);
         self.springs.extend(bending.springs);
@@ -248,10 +266,13 @@ impl ClothModel {
         }
         let order = by_lowest(&self.triangles, |corners| corners);
         self.triangles = chosen(&self.triangles, &order);
-        self.membranes = chosen(&self.membranes, &order);
+        self.shapes = chosen(&self.shapes, &order);
         self.cloth_of_triangle = chosen(&self.cloth_of_triangle, &order);
-        self.hinges = renamed(self.hinges, new, |h| &h.vertices, |h, to| h.vertices = to);
-        self.plates = renamed(self.plates, new, |p| &p.vertices, |p, to| p.vertices = to);
+        if let Some(quadratic) = self.quadratic.get_mut() {
+            let Quadratic { hinges, plates } = std::mem::take(quadratic);
+            quadratic.hinges = renamed(hinges, new, |h| &h.vertices, |h, to| h.vertices = to);
+            quadratic.plates = renamed(plates, new, |p| &p.vertices, |p, to| p.vertices = to);
+        }
         self.folds = renamed(self.folds, new, |f| &f.vertices, |f, to| f.vertices = to);
         self.shells = renamed(self.shells, new, |s| &s.vertices, |s, to| s.vertices = to);
         self.springs = renamed(self.springs, new, |s| &s.vertices, |s, to| s.vertices = to);
@@ -279,10 +300,11 @@ impl ClothModel {
                         .map(|s| ordered(s.vertices[0], s.vertices[1])),
                 )
         };
+        let quadratic = self.quadratic();
         let far = || {
             // The other pairs of a hinge are edges of its triangles.
-            let opposite = (self.hinges.iter()).map(|h| ordered(h.vertices[2], h.vertices[3]));
-            opposite.chain(self.plates.iter().flat_map(|p| pairs(p.vertices)))
+            let opposite = (quadratic.hinges.iter()).map(|h| ordered(h.vertices[2], h.vertices[3]));
+            opposite.chain(quadratic.plates.iter().flat_map(|p| pairs(p.vertices)))
         };
         let once = |mut pairs: Vec<[u32; 2]>| {
             pairs.dedup();
@@ -319,7 +341,7 @@ impl ClothModel {
     pub(crate) fn stretch_at_start(&self, cloth: usize) -> Option<[f64; 2]> {
         let own = self.cloth_of_triangle.iter().zip(&self.triangles);
         let mut own = own
-            .zip(&self.membranes)
+            .zip(self.membranes())
             .filter(|((of, _), _)| **of as usize == cloth);
         own.try_fold(
             [0.0_f64, f64::INFINITY],
@@ -335,7 +357,7 @@ impl ClothModel {
     /// stretched most.
     pub(crate) fn shortening(&self) -> Vec<f64> {
         let mut shortening = vec![1.0_f64; self.start.len()];
-        for (t, membrane) in self.triangles.iter().zip(&self.membranes) {
+        for (t, membrane) in self.triangles.iter().zip(self.membranes()) {
             let deformed = membrane.deform(at(*t, &self.start));
             let share = deformed.map_or(1.0, |deformed| 1.0 / deformed.stretches()[0]);
             for &v in t {
@@ -346,21 +368,39 @@ impl ClothModel {
     }
 
     /// Elasticity of each triangle.
-    #[must_use]
-    pub fn membranes(&self) -> &[RestTriangle] {
-        &self.membranes
+    pub fn membranes(&self) -> impl Iterator<Item = RestTriangle> + '_ {
+        (0..self.shapes.len()).map(|triangle| self.membrane(triangle))
     }
 
-    /// Bending elements of cloth with the quadratic model, where hinges make it right.
+    /// The elasticity of a triangle.
+    ///
+    /// # Panics
+    /// If there is no such triangle.
+    #[inline]
     #[must_use]
-    pub fn hinges(&self) -> &[Hinge] {
-        &self.hinges
+    pub fn membrane(&self, triangle: usize) -> RestTriangle {
+        let law = self.laws[self.cloth_of_triangle[triangle] as usize];
+        RestTriangle::of(self.shapes[triangle], law)
     }
 
-    /// Bending elements of cloth with the quadratic model, where hinges don't.
+    /// Bending elements of cloth with the quadratic model.
+    ///
+    /// # Panics
+    /// They were [released](crate::step::World::release).
     #[must_use]
-    pub fn plates(&self) -> &[Plate] {
-        &self.plates
+    pub fn quadratic(&self) -> Arc<Quadratic> {
+        let quadratic = self.quadratic.get();
+        quadratic.expect("bending elements are read before they are released")
+    }
+
+    /// The bytes of the bending elements of the quadratic model.
+    pub(crate) fn bytes_of_quadratic(&self) -> usize {
+        self.quadratic.heap_bytes()
+    }
+
+    /// Frees the bending elements of the quadratic model.
+    pub(crate) fn release(&self) {
+        self.quadratic.release();
     }
 
     /// Bending elements with rest angles, where folds make cloth right.
@@ -452,13 +492,14 @@ impl ClothModel {
     #[must_use]
     pub fn elastic_energy(&self, x: &[DVec3]) -> Option<f64> {
         let mut energy = 0.0;
-        for (index, (t, membrane)) in self.triangles.iter().zip(&self.membranes).enumerate() {
+        for (index, (t, membrane)) in self.triangles.iter().zip(self.membranes()).enumerate() {
             if self.is_element(index) {
                 energy += membrane.energy(&membrane.deform(at(*t, x))?);
             }
         }
-        let hinges = self.hinges.iter().map(|h| h.energy(at(h.vertices, x)));
-        let plates = self.plates.iter().map(|p| p.energy(at(p.vertices, x)));
+        let quadratic = self.quadratic();
+        let hinges = quadratic.hinges.iter().map(|h| h.energy(at(h.vertices, x)));
+        let plates = quadratic.plates.iter().map(|p| p.energy(at(p.vertices, x)));
         let folds = self.folds.iter().map(|f| f.energy(at(f.vertices, x)));
         let shells = self.shells.iter().map(|s| s.energy(at(s.vertices, x)));
         let angles = folds.sum::<f64>() + shells.sum::<f64>();
@@ -472,7 +513,7 @@ impl ClothModel {
     #[must_use]
     pub fn elastic_forces(&self, x: &[DVec3]) -> Option<Vec<DVec3>> {
         let mut forces = vec![DVec3::ZERO; x.len()];
-        for (index, (t, membrane)) in self.triangles.iter().zip(&self.membranes).enumerate() {
+        for (index, (t, membrane)) in self.triangles.iter().zip(self.membranes()).enumerate() {
             if self.is_element(index) {
                 let deformation = membrane.deform(at(*t, x))?;
                 for (&v, force) in t.iter().zip(membrane.forces(&deformation)) {
@@ -480,13 +521,14 @@ impl ClothModel {
                 }
             }
         }
-        for h in &self.hinges {
+        let quadratic = self.quadratic();
+        for h in &quadratic.hinges {
             let pull = h.curvature(at(h.vertices, x));
             for (v, weight) in h.vertices.into_iter().zip(h.weights) {
                 forces[v as usize] -= pull * weight;
             }
         }
-        for p in &self.plates {
+        for p in &quadratic.plates {
             let curvatures = p.curvatures(at(p.vertices, x));
             for (corner, v) in p.vertices.into_iter().enumerate() {
                 forces[v as usize] -= p.pull(&curvatures, corner);
@@ -682,11 +724,12 @@ pub(crate) mod tests {
         let n = 6;
         let model = model_of(&grid(n, 1.0));
         let edges = 3 * (n - 1) * (n - 1) + 2 * (n - 1);
-        assert_eq!(model.hinges().len(), edges - 4 * (n - 1));
+        assert_eq!(model.quadratic().hinges.len(), edges - 4 * (n - 1));
         let (near, far) = model.couplings();
         assert_eq!(near.len(), edges);
         assert!(far.iter().all(|pair| near.binary_search(pair).is_err()));
-        let mut coupled = (model.hinges().iter()).flat_map(|h| pairs(h.vertices));
+        let quadratic = model.quadratic();
+        let mut coupled = (quadratic.hinges.iter()).flat_map(|h| pairs(h.vertices));
         assert!(
             coupled
                 .all(|pair| near.binary_search(&pair).is_ok() || far.binary_search(&pair).is_ok())
@@ -750,7 +793,7 @@ pub(crate) mod tests {
         }
         let stretch = |k: usize| {
             let t = model.triangles()[k].map(|v| x[v as usize]);
-            model.membranes()[k].deform(t).unwrap().strain()
+            model.membrane(k).deform(t).unwrap().strain()
         };
         for k in 0..model.triangles().len() {
             assert!((stretch(k) - stretch(0)).abs() < 1e-8);
@@ -774,7 +817,8 @@ pub(crate) mod tests {
                 .map(|(t, e)| e.energy(&e.deform(t.map(|v| x[v as usize])).unwrap()))
                 .sum();
             stretch
-                + m.hinges()
+                + m.quadratic()
+                    .hinges
                     .iter()
                     .map(|h| h.energy(h.vertices.map(|v| x[v as usize])))
                     .sum::<f64>()

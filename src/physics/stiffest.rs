@@ -100,7 +100,8 @@ impl ClothModel {
                 }
             }
         }
-        for hinge in self.hinges() {
+        let quadratic = self.quadratic();
+        for hinge in &quadratic.hinges {
             let vertices = hinge.vertices.map(|v| v as usize);
             let bent = hinge.curvature(vertices.map(|v| w[v]));
             let weight = weight(self.bending_damping(vertices[0])) * factors(vertices[0])[1];
@@ -108,7 +109,7 @@ impl ClothModel {
                 pull[row] += bent * (of_row * weight);
             }
         }
-        for plate in self.plates() {
+        for plate in &quadratic.plates {
             let vertices = plate.vertices.map(|v| v as usize);
             let weight = weight(self.bending_damping(vertices[0])) * factors(vertices[0])[1];
             let curvatures = plate.curvatures(vertices.map(|v| w[v] * weight));

@@ -2,6 +2,7 @@
 //!
 //! Ranks take steps in a loop. Rank 0 decides when it ends and what is written meanwhile.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use weft_runtime::comm::solo::Solo;
@@ -56,7 +57,8 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
     let threads = options.ranks.saturating_mul(options.threads);
     let world = memory::build(scene, threads, ranks, options.memory)?;
     let (start, mut record) = begin(&world, options)?;
-    match run_ranks(&world, options, &start) {
+    let unready = Unready::new(&world, options.ranks);
+    match run_ranks(&unready, options, &start) {
         Ok(ended) => Ok(conclude(&world, options, &start, record, ended)),
         Err(error) => {
             record.fail(error.exit_code(), error.to_string());
@@ -90,6 +92,29 @@ pub fn run_rank(
 pub struct AgreedRun<'a> {
     world: &'a World,
     options: &'a RunOptions,
+    /// Whether the world serves no other run.
+    releases: bool,
+}
+
+/// The ranks of a process that are not set up yet, of a run whose world serves no other.
+#[derive(Debug)]
+struct Unready<'a> {
+    world: &'a World,
+    ranks: AtomicUsize,
+}
+
+impl<'a> Unready<'a> {
+    fn new(world: &'a World, ranks: usize) -> Self {
+        let ranks = AtomicUsize::new(ranks);
+        Self { world, ranks }
+    }
+
+    /// Counts a rank as set up. With the last one goes the data of the set-up.
+    fn is_ready(&self) {
+        if self.ranks.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.world.release();
+        }
+    }
 }
 
 impl<'a> AgreedRun<'a> {
@@ -109,7 +134,19 @@ impl<'a> AgreedRun<'a> {
             given.extend(alike::of_options(options));
             compare(&given, comm)?;
         }
-        Ok(Self { world, options })
+        Ok(Self {
+            world,
+            options,
+            releases: false,
+        })
+    }
+
+    /// Has the world give back what only the set-up of ranks reads, as soon as this rank, which is
+    /// the only one of its process, is set up ([`World::release`]).
+    #[must_use]
+    pub fn releasing(mut self) -> Self {
+        self.releases = true;
+        self
     }
 
     /// Takes this rank's part in it; see [`run_rank`].
@@ -117,7 +154,11 @@ impl<'a> AgreedRun<'a> {
     /// # Errors
     /// As [`run_rank`].
     pub fn take_part(self, comm: &mut dyn Comm) -> Result<Option<RunSummary>, RunError> {
-        let Self { world, options } = self;
+        let Self {
+            world,
+            options,
+            releases,
+        } = self;
         check_trace(world.scene(), options)?;
         let started = match comm.rank() {
             Rank(0) => Some(begin(world, options)?),
@@ -128,7 +169,12 @@ impl<'a> AgreedRun<'a> {
             .map(|(start, record)| (start.directory.clone(), record.clone()));
         options.begun.set(begun);
         let start = started.as_ref().map(|(start, _)| start);
-        let ended = rank_loop(world, options, start, comm)?;
+        let ready = || {
+            if releases {
+                world.release();
+            }
+        };
+        let ended = rank_loop((world, &ready), options, start, comm)?;
         options.begun.set(None);
         Ok(started.map(|(start, record)| conclude(world, options, &start, record, ended)))
     }
@@ -148,9 +194,14 @@ fn check_trace(scene: &Scene, options: &RunOptions) -> Result<(), RunError> {
 }
 
 /// Runs all ranks; what the first has in the end, or the error that is not an echo of another.
-fn run_ranks(world: &World, options: &RunOptions, start: &Start) -> Result<Ended, RunError> {
+fn run_ranks(
+    unready: &Unready<'_>,
+    options: &RunOptions,
+    start: &Start,
+) -> Result<Ended, RunError> {
     let body = |comm: &mut dyn Comm| {
-        let outcome = rank_loop(world, options, Some(start), comm);
+        let ready = || unready.is_ready();
+        let outcome = rank_loop((unready.world, &ready), options, Some(start), comm);
         if let Err(error) = &outcome {
             comm.abort(&error.to_string());
         }
@@ -187,9 +238,9 @@ fn run_ranks(world: &World, options: &RunOptions, start: &Start) -> Result<Ended
 }
 
 /// The life of one rank. Rank 0, which writes, gets the totals of all ranks, and what they
-/// recorded.
+/// recorded. `ready` is called as soon as the rank is set up.
 fn rank_loop(
-    world: &World,
+    (world, ready): (&World, &dyn Fn()),
     options: &RunOptions,
     start: Option<&Start>,
     comm: &mut dyn Comm,
@@ -220,6 +271,7 @@ fn rank_loop(
             Recorder::start(world, wanted, &start.directory, taken)
         })
         .transpose()?;
+    ready();
     let begin = comm.now();
     let mut totals = RankTotals::default();
     let pictures = scene.output.pictures.then(|| Pictures::new(world));

@@ -236,7 +236,7 @@ impl<'w> OwnPiece<'w> {
         let strains = of_triangles.zip(&self.triangles).map(|(number, corners)| {
             let corners = corners.map(|v| positions[v as usize]);
             // Nothing is below a strain of -1.
-            let strain = model.membranes()[number].strain_above(-1.0, corners);
+            let strain = model.membrane(number).strain_above(-1.0, corners);
             strain.unwrap_or_default()
         });
         let strains: Vec<f64> = strains.collect();

@@ -45,7 +45,8 @@ pub(super) fn header(world: &World) -> Header {
         weight: tree.patch_weight(p),
         sizes: patch_sizes(&geometry, p),
     };
-    let graph = world.graph();
+    let graphs = world.graphs();
+    let (graph, aggregates) = (&graphs.matrix, graphs.aggregates.as_ref());
     let readers = graph.vertices().map(|vertex| {
         let others = graph.neighbours(vertex).iter();
         (
@@ -62,10 +63,8 @@ pub(super) fn header(world: &World) -> Header {
         patches: (0..tree.patch_count()).map(patch).collect(),
         tiles: tiles(&geometry),
         borders: borders(world, readers),
-        aggregates: world
-            .aggregates()
-            .map_or(0, |aggregates| aggregates.count() as u32),
-        coarse: world.aggregates().map_or_else(Vec::new, |aggregates| {
+        aggregates: aggregates.map_or(0, |aggregates| aggregates.count() as u32),
+        coarse: aggregates.map_or_else(Vec::new, |aggregates| {
             let patches = (0..tree.patch_count()).map(|patch| aggregates.in_patch(patch).len());
             let patch_of: Vec<u32> = (0..)
                 .zip(patches)

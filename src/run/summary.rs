@@ -34,11 +34,12 @@ pub(super) const STRAIN_SLACK: f64 = 0.02;
 
 pub(super) fn partition_record(world: &World, ranks: usize) -> Result<PartitionRecord, RunError> {
     let ownership = Ownership::new(world.tree(), ranks).map_err(StepError::from)?;
-    let quality = Quality::of_ranks(world.graph(), &ownership).map_err(StepError::from)?;
+    let graph = &world.graphs().matrix;
+    let quality = Quality::of_ranks(graph, &ownership).map_err(StepError::from)?;
     Ok(PartitionRecord {
         patches: world.tree().patch_count() as u64,
         cut: quality.edge_cut as u64,
-        edges: world.graph().edge_count() as u64,
+        edges: graph.edge_count() as u64,
         imbalance: quality.imbalance,
         halo: quality.halo_total() as u64,
     })

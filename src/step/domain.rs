@@ -39,7 +39,7 @@ impl Domain {
     /// More ranks than patches.
     pub(crate) fn new(world: &World, place: Place) -> Result<Self, PartitionError> {
         let ownership = Ownership::new(world.tree(), place.size)?;
-        let plan = HaloPlan::new(world.graph(), &ownership, place.rank)?;
+        let plan = HaloPlan::new(&world.graphs().matrix, &ownership, place.rank)?;
         let patches = ownership.patches(plan.rank());
         let weights = patches.map(|patch| world.tree().patch_weight(patch));
         Ok(Self {

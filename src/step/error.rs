@@ -73,6 +73,9 @@ impl fmt::Display for GaveUp {
 /// The reason why a step could not be taken; the same on every rank but for those of messages.
 #[derive(Debug, Error)]
 pub enum StepError {
+    /// The data for setting up ranks is gone.
+    #[error("the world has given back what ranks are set up from (World::release): build it anew")]
+    Released,
     /// The linear solve failed.
     #[error(
         "step {step}: {source}{}",

@@ -42,6 +42,9 @@ pub fn total(parts: &[MemoryPart]) -> u64 {
     parts.iter().map(|part| part.bytes).sum()
 }
 
+/// The part of a world's memory that a run frees when its ranks are set up ([`World::release`]).
+pub const SET_UP: &str = "set-up of ranks";
+
 impl World {
     /// The memory that it holds. Ranks that are threads of a process share it.
     #[must_use]
@@ -49,11 +52,12 @@ impl World {
         let bytes = self.bytes_of_parts();
         named([
             ("cloth model", bytes.model),
-            ("patches and graphs", bytes.graphs),
+            ("patches", bytes.patches),
             ("trees of the cloth", bytes.trees),
             ("charts of the cloth", bytes.charts),
             ("triangles to certify", bytes.certification),
             ("bodies", bytes.bodies),
+            (SET_UP, bytes.set_up),
         ])
     }
 }
@@ -165,7 +169,7 @@ impl Simulation<'_> {
         let certified = world.scenery().map_or(0, |scenery| scenery.vertices());
         let rows = owned.min(MOST_ROWS as u64);
         let threads = self.team().threads() as u64;
-        let multilevel = u64::from(world.aggregates().is_some());
+        let multilevel = u64::from(world.graphs().aggregates.is_some());
         let volumes = match contact.self_collision {
             true => VOLUMES,
             false => VOLUMES_WITHOUT_LAYERS,

@@ -55,10 +55,12 @@ pub use diagnose::ledger::{Entry, Ledger};
 pub use error::{GaveUp, Named, StepError};
 pub use exchange::patch_state::{PatchState, PatchView};
 pub use exchange::saved_state::{Past, SavedState, StateOutline};
-pub use memory::{CONTACT_HELD, MemoryPart, RankMemory, total};
+pub use memory::{CONTACT_HELD, MemoryPart, RankMemory, SET_UP, total};
 pub use report::{COUNTERS, PHASES, STEP, StepReport, Stops, Sufficed};
 pub use response::body_response::VertexState;
 pub use response::gauss_seidel::Effort;
 pub use simulation::{CheckedState, Simulation, exchange_name};
 pub use system::assembly::Strains;
-pub use world::{MeshCounts, ObjectKind, ObjectSizes, PREPARED_CUT, SeamError, World, WorldError};
+pub use world::{
+    Graphs, MeshCounts, ObjectKind, ObjectSizes, PREPARED_CUT, SeamError, World, WorldError,
+};

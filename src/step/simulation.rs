@@ -129,7 +129,7 @@ impl<'w> Simulation<'w> {
     /// The state at time 0, on the rank that `comm` is.
     ///
     /// # Errors
-    /// More ranks than patches.
+    /// More ranks than patches, or the world was [released](World::release).
     pub fn new(
         world: &'w World,
         comm: &dyn Comm,
@@ -188,6 +188,9 @@ impl<'w> Simulation<'w> {
         threads: usize,
         options: &ScopeOptions,
     ) -> Result<Self, StepError> {
+        if world.is_released() {
+            return Err(StepError::Released);
+        }
         let domain = Domain::new(world, place)?;
         let matrix = empty_matrix(world, &domain)?;
         let team = Team::new(threads)?;

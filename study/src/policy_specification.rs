@@ -63,6 +63,7 @@ fn change(policy: &mut Policy, key: &str, value: &str) -> Result<(), PlanError> 
         "steal" => policy.steal = boolean()?,
         "split_on_request" => policy.split_on_request = boolean()?,
         "forecast" => policy.forecast = boolean()?,
+        "moves_patches" => policy.moves_patches = boolean()?,
         "split" => {
             let names = SPLITS.iter().map(|split| split.name());
             policy.split =
@@ -95,7 +96,7 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 /// The keys that can be changed.
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "steal",
     "split",
     "victims",
@@ -104,6 +105,7 @@ const KEYS: [&str; 8] = [
     "split_on_request",
     "steal_timeout",
     "forecast",
+    "moves_patches",
 ];
 
 /// The limit is the same as in scenes.
@@ -118,7 +120,7 @@ mod tests {
         for &(name, policy, _) in POLICIES {
             assert_eq!(PolicySpecification::parse(name).unwrap().policy, policy);
         }
-        let text = "static+steal=true+split=half+victims=last+split_interval=10ms+low_water=3+split_on_request=true+steal_timeout=2us+forecast=true";
+        let text = "static+steal=true+split=half+victims=last+split_interval=10ms+low_water=3+split_on_request=true+steal_timeout=2us+forecast=true+moves_patches=true";
         let policy_specification = PolicySpecification::parse(text).unwrap();
         let all = Policy {
             steal: true,
@@ -129,6 +131,7 @@ mod tests {
             split_on_request: true,
             steal_timeout: Duration::from_micros(2),
             forecast: true,
+            moves_patches: true,
         };
         assert_eq!(
             (policy_specification.name, policy_specification.policy),

@@ -67,9 +67,7 @@ impl Sheet {
     }
 
     fn area(&self) -> f64 {
-        (self.world.model().membranes().iter())
-            .map(|m| m.area())
-            .sum()
+        (self.world.model().membranes()).map(|m| m.area()).sum()
     }
 
     /// The energy of bending alone, over that of a plate bent to a cylinder along `angle`.

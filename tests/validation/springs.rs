@@ -23,7 +23,7 @@ fn ratios(mesh: &TriMesh) -> (Vec<[f64; 2]>, f64) {
     let material =
         format!("density = 0.15\nmodel = \"springs\"\nstretch = {STIFFNESS}\nbending = 0");
     let world = Rig::new("", material).world_of(mesh);
-    let area: f64 = world.model().membranes().iter().map(|m| m.area()).sum();
+    let area: f64 = world.model().membranes().map(|m| m.area()).sum();
     let density = |strain: DMat2| {
         let moved = |p: &DVec3| {
             let flat = DVec2::new(p.x, p.y);

@@ -85,7 +85,47 @@ impl Filling<'_> {
             }
             at += item.work;
         }
-        boundaries.push(Boundary { at: begin, load });
+        self.end(most, Boundary { at: begin, load }, boundaries)
+    }
+
+    /// Does as [`Self::fill`], with boundaries only where the tests of a patch begin.
+    pub(super) fn fill_with_patches(&mut self, most: u64, boundaries: &mut Vec<Boundary>) -> Last {
+        boundaries.clear();
+        self.stamp += STATES;
+        let (mut at, mut begin, mut load) = (0, 0, self.beside[0]);
+        for of_patch in self.items.chunk_by(|a, b| a.patches[0] == b.patches[0]) {
+            let work: u64 = of_patch.iter().map(|item| item.work).sum();
+            let mut wanted = work + self.prepare(of_patch);
+            if load + wanted > most && begin < at && boundaries.len() + 1 < self.beside.len() {
+                boundaries.push(Boundary { at: begin, load });
+                begin = at;
+                self.stamp += STATES;
+                load = self.beside[boundaries.len()];
+                wanted = work + self.prepare(of_patch);
+            }
+            load += wanted;
+            at += work;
+        }
+        self.end(most, Boundary { at: begin, load }, boundaries)
+    }
+
+    /// Has the current stretch prepare all that some tests read; the cost of that, and of looking.
+    fn prepare(&mut self, items: &[Item]) -> u64 {
+        let mut cost = 0;
+        for item in items {
+            let [(has, ready), (other_has, other_ready)] = self.unready(item);
+            let [patch, other] = item.patches;
+            self.had[patch as usize] = self.stamp + has;
+            self.had[other as usize] = self.stamp + other_has;
+            cost += item.looks + ready + other_ready;
+        }
+        cost
+    }
+
+    /// Notes the last stretch, and tells how well it was filled.
+    fn end(&self, most: u64, last: Boundary, boundaries: &mut Vec<Boundary>) -> Last {
+        let load = last.load;
+        boundaries.push(last);
         // Work beside tests cannot be moved; ranks without a stretch have room.
         let may = most.max(self.beside[boundaries.len() - 1]);
         let idle = &self.beside[boundaries.len()..];

@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Assignment, DEAL, LEAST, LOOK, length, level, looks_of_patch};
+use super::{Assignment, DEAL, Division, LEAST, LOOK, length, level, looks_of_patch};
 use crate::cost::{CostReport, PartCost, RankWork};
 use crate::forecast::{Forecast, rated};
 use crate::work::Preparation;
@@ -64,7 +64,12 @@ impl Assignment {
     /// Preparing patches is counted as if it were spread evenly over the stretch; the next step
     /// shows the error. Some tests come and go every other step, so that only half of a change is
     /// believed.
+    ///
+    /// Boundaries between patches stay: patches move with a new assignment alone.
     pub fn move_boundaries(&mut self, done: impl IntoIterator<Item = RankWork>) {
+        if self.division == Division::BetweenPatches {
+            return;
+        }
         let (ranks, all) = (self.paces.len(), self.end());
         let mut costs = vec![0.0; ranks];
         for RankWork { rank, work } in done {

@@ -42,6 +42,9 @@ pub struct Policy {
     /// they are of. A wish to those who fork, who may have no forecast: the runtime itself does not
     /// ask.
     pub forecast: bool,
+    /// Whether tasks are forked by a forecast patch by patch: all tasks of a patch on one rank, as
+    /// if the patch moved there. A wish as `forecast` is.
+    pub moves_patches: bool,
 }
 
 impl Policy {
@@ -64,6 +67,7 @@ impl Policy {
         split_on_request: true,
         steal_timeout: Duration::from_millis(1),
         forecast: false,
+        moves_patches: false,
     };
     /// Every other entry, of tasks that are forked by forecast: what is stolen is only what it was
     /// wrong by.
@@ -75,6 +79,12 @@ impl Policy {
     pub const FORECAST_STATIC: Self = Self {
         forecast: true,
         ..Self::STATIC
+    };
+    /// Every task stays where its patch has moved by a forecast: objects that migrate, as those of
+    /// distBVH do.
+    pub const MIGRATION: Self = Self {
+        moves_patches: true,
+        ..Self::FORECAST_STATIC
     };
     /// The older half of the entries.
     pub const HALF: Self = Self {
@@ -151,6 +161,11 @@ pub const POLICIES: &[(&str, Policy, &str)] = &[
         "forecast-static",
         Policy::FORECAST_STATIC,
         "no stealing, tasks forked where their last costs put them",
+    ),
+    (
+        "migration",
+        Policy::MIGRATION,
+        "no stealing, patches move whole to where their last costs put them",
     ),
     (
         "half",

@@ -17,4 +17,5 @@ pub(super) const PAPER: Policy = Policy {
     split_on_request: false,
     steal_timeout: Duration::from_millis(1),
     forecast: false,
+    moves_patches: false,
 };

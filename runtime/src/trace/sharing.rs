@@ -27,6 +27,9 @@ pub struct Sharing {
     /// Whether tasks were forked by forecast where there was one.
     #[serde(default)]
     pub forecast: bool,
+    /// Whether that forecast put all tasks of a patch on one rank.
+    #[serde(default)]
+    pub moves_patches: bool,
 }
 
 impl From<&Policy> for Sharing {
@@ -45,6 +48,7 @@ impl From<&Policy> for Sharing {
             },
             split_on_request: policy.split_on_request,
             forecast: policy.forecast,
+            moves_patches: policy.moves_patches,
         }
     }
 }

@@ -183,6 +183,16 @@ impl Section for Balance {
             "Whether tasks are forked where a forecast of their costs puts them.",
         )
         .changes(Changes::Policy),
+        Key::new(
+            "moves_patches",
+            &Of {
+                form: Flag,
+                get: |balance| Some(balance.policy.moves_patches),
+                set: |balance, moves| balance.policy.moves_patches = moves,
+            },
+            "Whether a forecast puts all tasks of a patch on one rank, as if the patch moved there.",
+        )
+        .changes(Changes::Policy),
     ];
 
     fn check(&self, _: &Table<'_>) {}

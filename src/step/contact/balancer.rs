@@ -76,7 +76,7 @@ impl Balancer {
         &mut self,
         news: Option<&News>,
         reported: &[Vec<u8>],
-        geometry: &Geometry<'_>,
+        (geometry, policy): (&Geometry<'_>, &Policy),
     ) -> Result<(), CommError> {
         let malformed = |rank: usize, what: String| CommError::Malformed {
             from: Rank(rank as u32),
@@ -104,21 +104,24 @@ impl Balancer {
             }
         }
         match (news, &mut self.assignment) {
-            (News::Costs(_), _) => self.assign(&cost_reports, geometry),
+            (News::Costs(_), _) => self.assign(&cost_reports, geometry, policy),
             (News::Work(_), Some(assignment)) => assignment.move_boundaries(done),
             (News::Work(_), None) => {}
         }
         Ok(())
     }
 
-    fn assign(&mut self, reported: &[CostReport], geometry: &Geometry<'_>) {
+    fn assign(&mut self, reported: &[CostReport], geometry: &Geometry<'_>, policy: &Policy) {
         let patches = geometry.cloth.patches().iter();
         let nodes: Vec<u32> = patches.map(|tree| tree.len() as u32).collect();
         let triangles: Vec<u32> = tiles(geometry).iter().map(|tile| tile.triangles).collect();
         let before = separation_work(&triangles, reported.len());
         self.forecast = Forecast::new(reported, &self.forecast, &nodes);
         let helps = reported.len() > 1 && !self.forecast.is_empty();
-        self.assignment = helps.then(|| self.forecast.assigned(&nodes, &before));
+        self.assignment = helps.then(|| match policy.moves_patches {
+            true => self.forecast.assigned_in_patches(&nodes, &before),
+            false => self.forecast.assigned(&nodes, &before),
+        });
         self.cost_report.restart();
     }
 

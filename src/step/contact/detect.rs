@@ -364,7 +364,7 @@ pub(crate) fn detect(
         true => Default::default(),
     };
     if several {
-        balancer.hear(news.as_ref(), &heard, geometry)?;
+        balancer.hear(news.as_ref(), &heard, (geometry, &options.policy))?;
         let tests = balancer.known().len();
         match news {
             Some(News::Costs(_)) => _ = cost_model.charge(comm, Work::Assignment { tests }),

@@ -222,7 +222,7 @@ impl Assembly {
                     .corners
                     .map(|c| state.x[c as usize] + state.v[c as usize] * dt);
                 let index = triangle.number as usize;
-                if model.is_element(index) && model.membranes()[index].deform(end).is_none() {
+                if model.is_element(index) && model.membrane(index).deform(end).is_none() {
                     found.get_or_insert(triangle.number);
                 }
             },
@@ -239,7 +239,7 @@ impl Assembly {
             Strains::default,
             |triangle, found: &mut Strains| {
                 let index = triangle.number as usize;
-                let membrane = &model.membranes()[index];
+                let membrane = model.membrane(index);
                 let limit = model.strain_limit(index);
                 let known = found.largest.min(limit + found.beyond);
                 if let Some(strain) = membrane.strain_above(known, triangle.of(x)) {

@@ -60,8 +60,9 @@ impl Bending {
             };
             *sum += number;
         };
+        let quadratic = model.quadratic();
         for &index in &incidence.hinges {
-            let hinge = &model.hinges()[index as usize];
+            let hinge = &quadratic.hinges[index as usize];
             let of_hinge = hinge.vertices.iter().zip(hinge.weights);
             for (&row, weight) in of_hinge.clone() {
                 for (&column, other) in of_hinge.clone() {
@@ -70,7 +71,7 @@ impl Bending {
             }
         }
         for &index in &incidence.plates {
-            let plate = &model.plates()[index as usize];
+            let plate = &quadratic.plates[index as usize];
             for (i, &row) in plate.vertices.iter().enumerate() {
                 for (j, &column) in plate.vertices.iter().enumerate() {
                     add(row, column, plate.stiffness(i, j));

@@ -38,9 +38,10 @@ impl Incidence {
         };
         let vertices = model.triangles().iter().copied();
         take(touching(vertices, runs), |all| &mut all.triangles);
-        let vertices = model.hinges().iter().map(|hinge| hinge.vertices);
+        let quadratic = model.quadratic();
+        let vertices = quadratic.hinges.iter().map(|hinge| hinge.vertices);
         take(touching(vertices, runs), |all| &mut all.hinges);
-        let vertices = model.plates().iter().map(|plate| plate.vertices);
+        let vertices = quadratic.plates.iter().map(|plate| plate.vertices);
         take(touching(vertices, runs), |all| &mut all.plates);
         let vertices = model.folds().iter().map(|fold| fold.vertices);
         take(touching(vertices, runs), |all| &mut all.folds);

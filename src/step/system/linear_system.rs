@@ -49,8 +49,9 @@ pub(crate) struct Following {
 /// # Errors
 /// It is too large for its numbering.
 pub(crate) fn empty_matrix(world: &World, domain: &Domain) -> Result<BlockMatrix, PatternError> {
-    let (near, far) = world.couplings();
-    Ok(BlockMatrix::new(Pattern::new(&domain.plan, near, far)?))
+    let graphs = world.graphs();
+    let pattern = Pattern::new(&domain.plan, &graphs.near, &graphs.far)?;
+    Ok(BlockMatrix::new(pattern))
 }
 
 impl LinearSystem {

@@ -49,8 +49,11 @@ impl Solver {
             }
             scene::Preconditioner::PatchSsor => Smoother::PatchSsor,
         };
-        let graph = world.graph();
-        let multilevel = (world.aggregates()).map(|aggregates| Multilevel { aggregates, graph });
+        let graphs = world.graphs();
+        let multilevel = (graphs.aggregates.as_ref()).map(|aggregates| Multilevel {
+            aggregates,
+            graph: &graphs.matrix,
+        });
         let preconditioner = Preconditioner::new(smoother, multilevel, matrix.pattern(), partition);
         let reduction = Reduction::new(world.tree(), &domain.ownership, domain.plan.rank());
         let owned = domain.owned().len();

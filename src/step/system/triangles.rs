@@ -82,7 +82,7 @@ impl Triangles {
                 fours.push(blank(local_vertices));
             }
             let triangle = LaneTriangle {
-                rest: &model.membranes()[index as usize],
+                rest: &model.membrane(index as usize),
                 order,
                 law: model.cloth_of_triangle()[index as usize],
                 corners: [a, b, c].map(|v| local_vertices.index(v)),

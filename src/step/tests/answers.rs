@@ -18,7 +18,8 @@ fn energy(world: &World, s: &Simulation<'_>) -> f64 {
         .map(|(t, e)| e.energy(&e.deform(t.map(|v| x[v as usize])).unwrap()))
         .sum();
     let bend: f64 = model
-        .hinges()
+        .quadratic()
+        .hinges
         .iter()
         .map(|h| h.energy(h.vertices.map(|v| x[v as usize])))
         .sum();
@@ -74,7 +75,8 @@ fn a_system_is_what_its_elements_say_one_by_one() {
                     }
                 }
             }
-            for hinge in model.hinges() {
+            let quadratic = model.quadratic();
+            for hinge in &quadratic.hinges {
                 let vertices = hinge.vertices.map(|v| v as usize);
                 let bent = hinge.curvature(vertices.map(|v| w[v]));
                 for (row, weight) in vertices.into_iter().zip(hinge.weights) {
@@ -82,7 +84,7 @@ fn a_system_is_what_its_elements_say_one_by_one() {
                     pulled[row] += bent * (weight * h * (h + damping));
                 }
             }
-            for plate in model.plates() {
+            for plate in &quadratic.plates {
                 let vertices = plate.vertices.map(|v| v as usize);
                 let bent = plate.curvatures(vertices.map(|v| w[v]));
                 for (corner, row) in vertices.into_iter().enumerate() {
@@ -100,7 +102,7 @@ fn a_system_is_what_its_elements_say_one_by_one() {
             }
             let angles = woven.contains("dihedral");
             assert_eq!(
-                !model.plates().is_empty(),
+                !model.quadratic().plates.is_empty(),
                 woven.contains("bias") && !angles
             );
             assert_eq!(!model.shells().is_empty(), angles);

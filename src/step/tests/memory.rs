@@ -60,9 +60,9 @@ fn more_ranks_divide_what_belongs_to_the_rows_and_nothing_else() {
     for ranks in [4, 16] {
         let many = foreseen(&world, ranks);
         let ownership = Ownership::new(world.tree(), ranks).unwrap();
-        let quality = Quality::of_ranks(world.graph(), &ownership).unwrap();
+        let quality = Quality::of_ranks(&world.graphs().matrix, &ownership).unwrap();
         let halo: usize = quality.halo.iter().sum();
-        let share = halo as f64 / world.graph().vertex_count() as f64;
+        let share = halo as f64 / world.graphs().matrix.vertex_count() as f64;
         // Assembly is left out: each thread has a room of its own for it.
         for part in ["matrix", "vectors of the solve", "preconditioner"] {
             let all: f64 = many.iter().map(|parts| bytes_of(parts, part)).sum();
@@ -91,4 +91,26 @@ fn memory_of_more_ranks_than_patches_is_refused() {
         world.memory_of_ranks(ranks, &scope),
         Err(StepError::Partition(_))
     ));
+}
+
+#[test]
+fn ranks_go_on_when_their_set_up_is_freed_and_no_other_can_be_set_up() {
+    let text = sheet(30, SHEET, "[contact]\nthickness = \"5 mm\"");
+    let (freed, kept) = (world(&text), world(&text));
+    let positions = |world: &World, frees: bool| {
+        let mut comm = Solo::new();
+        let mut simulation = Simulation::new(world, &comm, &ScopeOptions::default()).unwrap();
+        if frees {
+            assert!(bytes_of(&world.memory(), SET_UP) > 0.0);
+            world.release();
+            assert_eq!(bytes_of(&world.memory(), SET_UP), 0.0);
+        }
+        for _ in 0..3 {
+            simulation.advance(&mut comm).unwrap();
+        }
+        simulation.positions().to_vec()
+    };
+    assert_eq!(positions(&freed, true), positions(&kept, false));
+    let again = Simulation::new(&freed, &Solo::new(), &ScopeOptions::default());
+    assert!(matches!(again, Err(StepError::Released)));
 }

@@ -28,8 +28,11 @@ impl Hearer {
 
     fn hear_bytes(&mut self, reported: [Vec<u8>; 2]) -> Result<(), CommError> {
         let news = self.balancer.news(0, &Policy::FORECAST_STATIC);
-        self.balancer
-            .hear(news.as_ref(), &reported, &self.world.geometry())
+        self.balancer.hear(
+            news.as_ref(),
+            &reported,
+            (&self.world.geometry(), &Policy::FORECAST_STATIC),
+        )
     }
 
     fn parts(&self, patch: u32) -> [f64; 2] {
@@ -121,9 +124,18 @@ fn news_that_are_not_due_are_refused() {
     // A rank that plans nothing expects nothing.
     let reported = [Vec::new(), vec![1]];
     let geometry = hearer.world.geometry();
-    refused_of(1, hearer.balancer.hear(None, &reported, &geometry));
+    refused_of(
+        1,
+        hearer
+            .balancer
+            .hear(None, &reported, (&geometry, &Policy::STATIC)),
+    );
     hearer
         .balancer
-        .hear(None, &[Vec::new(), Vec::new()], &geometry)
+        .hear(
+            None,
+            &[Vec::new(), Vec::new()],
+            (&geometry, &Policy::STATIC),
+        )
         .unwrap();
 }

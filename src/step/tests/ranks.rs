@@ -87,7 +87,8 @@ fn the_state_of_cloth_that_bends_by_triangles_does_not_depend_on_ranks_either() 
             format!("bending = [2e-5, 1e-5]\nbending_bias = 3e-6\nbending_model = \"{model}\"");
         let text = drape().replace("bending = \"1e-5 N m\"", &bending);
         let world = world(&text);
-        let [plates, shells] = [world.model().plates().len(), world.model().shells().len()];
+        let cloth = world.model();
+        let [plates, shells] = [cloth.quadratic().plates.len(), cloth.shells().len()];
         assert!((plates > 0) == (model == "quadratic") && (shells > 0) != (plates > 0));
         let state = |comm: &mut dyn Comm| {
             let (x, v, _) = state_after(&world, 12, comm, &ScopeOptions::default());

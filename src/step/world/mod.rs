@@ -59,7 +59,7 @@ use crate::collide::audit::{Audited, Crossing, Met, SampleError, Skin};
 use crate::collide::certify::Scenery;
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Passing, Solid};
-use crate::heap_bytes::HeapBytes as _;
+use crate::heap_bytes::{HeapBytes as _, counts_heap};
 use crate::mesh::{
     BodyMesh, FileAxes, RestShape, Sizes, TriMesh, build_body_of_file, build_cloth,
     build_cloth_of_file, build_rest, check_body, disagreement, warp,
@@ -70,6 +70,7 @@ use crate::scene::defaults::GRAVITY;
 use crate::scene::{
     ClothSource, Pin, Pipeline, Placement, Preconditioner, RankState, Scene, Shape,
 };
+use crate::set_up_only::SetUpOnly;
 use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
@@ -95,10 +96,7 @@ pub struct World {
     model: ClothModel,
     mass: f64,
     tree: PatchTree,
-    near: Graph,
-    far: Graph,
-    graph: Graph,
-    aggregates: Option<Aggregates>,
+    graphs: SetUpOnly<Graphs>,
     surface: ClothSurface,
     bodies: Vec<Collider>,
     /// All triangles that certification looks at, if the scene asks for it.
@@ -129,15 +127,32 @@ pub struct World {
     kept_at_start: Kept,
 }
 
+/// The graphs by which a cloth is cut and ranks set up their matrices, in the numbering of the
+/// patch tree.
+#[derive(Clone, Debug)]
+pub struct Graphs {
+    /// The graph of the system matrix.
+    pub matrix: Graph,
+    /// The vertices that triangles couple.
+    pub near: Graph,
+    /// The vertices that only hinges and plates couple.
+    pub far: Graph,
+    /// Patches cut further, if the solve has a second level.
+    pub aggregates: Option<Aggregates>,
+}
+
+counts_heap!(Graphs: matrix, near, far, aggregates);
+
 /// The bytes on the heap of a world, by what they are for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BytesOfWorld {
     pub(super) model: usize,
-    pub(super) graphs: usize,
+    pub(super) patches: usize,
     pub(super) trees: usize,
     pub(super) charts: usize,
     pub(super) certification: usize,
     pub(super) bodies: usize,
+    pub(super) set_up: usize,
 }
 
 impl World {
@@ -414,10 +429,12 @@ impl World {
             pins,
             patch_triangles,
             velocities: (0..n).map(|v| velocities[old(v)]).collect(),
-            graph,
-            aggregates,
-            near,
-            far,
+            graphs: SetUpOnly::new(Graphs {
+                matrix: graph,
+                near,
+                far,
+                aggregates,
+            }),
             scene: scene.clone(),
             body_meshes,
             solids,
@@ -440,10 +457,7 @@ impl World {
             model,
             mass: _,
             tree,
-            near,
-            far,
-            graph,
-            aggregates,
+            graphs,
             surface,
             bodies,
             scenery,
@@ -465,6 +479,7 @@ impl World {
             start_crossings,
             kept_at_start,
         } = self;
+        let quadratic = model.bytes_of_quadratic();
         let charts = surface.bytes_of_charts();
         let of_pairs = friction.heap_bytes() + distances.heap_bytes();
         let held = pinned.heap_bytes() + pins.heap_bytes() + velocities.heap_bytes();
@@ -473,16 +488,16 @@ impl World {
             + welded.heap_bytes()
             + disagreements.heap_bytes()
             + defects.heap_bytes();
-        let couplings = near.heap_bytes() + far.heap_bytes() + graph.heap_bytes();
         let shapes = bodies.heap_bytes() + body_meshes.heap_bytes() + solids.heap_bytes();
         let sizes = sizes_of_mended.heap_bytes() + checksums.heap_bytes();
         BytesOfWorld {
-            model: model.heap_bytes() + of_pairs + held + crossed + told,
-            graphs: tree.heap_bytes() + couplings + aggregates.heap_bytes(),
+            model: model.heap_bytes() - quadratic + of_pairs + held + crossed + told,
+            patches: tree.heap_bytes(),
             trees: surface.heap_bytes() - charts + patch_triangles.heap_bytes(),
             charts,
             certification: scenery.heap_bytes(),
             bodies: shapes + body_motions.heap_bytes() + sizes,
+            set_up: graphs.heap_bytes() + quadratic,
         }
     }
 
@@ -505,10 +520,14 @@ impl World {
     }
 
     /// The file of this world's cut, for a scene to name in `partition.file`.
+    ///
+    /// # Panics
+    /// Its graphs were [released](Self::release).
     #[must_use]
     pub fn prepared_cut(&self) -> Vec<u8> {
-        let aggregates = self.aggregates.as_ref();
-        prepared::encode(&self.graph, &self.tree, aggregates, &wanted(&self.scene))
+        let graphs = self.graphs();
+        let aggregates = graphs.aggregates.as_ref();
+        prepared::encode(&graphs.matrix, &self.tree, aggregates, &wanted(&self.scene))
     }
 
     /// The scene.
@@ -534,22 +553,27 @@ impl World {
         &self.tree
     }
 
-    /// The graph of the system matrix.
+    /// The graphs of the cloth.
+    ///
+    /// # Panics
+    /// They were [released](Self::release).
     #[must_use]
-    pub fn graph(&self) -> &Graph {
-        &self.graph
+    pub fn graphs(&self) -> Arc<Graphs> {
+        let graphs = self.graphs.get();
+        graphs.expect("graphs are read before they are released")
     }
 
-    /// Patches cut further, if the solve has a second level.
-    #[must_use]
-    pub fn aggregates(&self) -> Option<&Aggregates> {
-        self.aggregates.as_ref()
+    /// Frees the data that only the set-up of ranks reads: graphs, and elements that ranks have
+    /// copied. Ranks that are set up go on; a new one cannot be set up, see
+    /// [`StepError::Released`](crate::step::StepError::Released).
+    pub fn release(&self) {
+        self.graphs.release();
+        self.model.release();
     }
 
-    /// The vertices that triangles couple, and those that only hinges and plates do.
-    #[must_use]
-    pub fn couplings(&self) -> (&Graph, &Graph) {
-        (&self.near, &self.far)
+    /// Whether ranks can still be set up.
+    pub(super) fn is_released(&self) -> bool {
+        self.graphs.get().is_none()
     }
 
     /// Bodies as triangles, where they were placed, for pictures and frames.

@@ -391,13 +391,17 @@ pub(crate) fn assignment(
         .collect();
     let triangles: Vec<u32> = header.tiles.iter().map(|tile| tile.triangles).collect();
     let before_tests = separation_work(&triangles, ranks);
+    let assigned = |forecast: &Forecast| match policy.moves_patches {
+        true => forecast.assigned_in_patches(&nodes, &before_tests),
+        false => forecast.assigned(&nodes, &before_tests),
+    };
     let first = Forecast::from_tests(&step.forecast);
     let Some((_, before)) = &left.plan else {
         // Nobody knows who made which of them, nor how fast.
-        return Some((first.assigned(&nodes, &before_tests), first));
+        return Some((assigned(&first), first));
     };
     let forecast = Forecast::new(&left.cost_reports, before, &nodes);
-    Some((forecast.assigned(&nodes, &before_tests), forecast))
+    Some((assigned(&forecast), forecast))
 }
 
 /// The cost reports of all ranks about their work under a plan.
