@@ -18,11 +18,12 @@ usage() { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
 
 # The last builds a program of its own, with MPI.
-stages=(drape finer million sheet replay validation pictures gallery examples outer report order cores mpirun)
+stages=(drape finer million sharing sheet replay validation pictures gallery examples outer report order cores mpirun)
 declare -A takes=(
     [drape]="3 minutes: both scenes of the 2006 paper recorded, and studied on cores of today and of 2006"
     [finer]="5 minutes and 1 GB: drape-floor with 40,000 and 100,000 vertices (after drape)"
     [million]="1 minute and 1 GB: 128 drape-floors side by side on 4,096 ranks (after drape)"
+    [sharing]="7 minutes and 1 GB: two scenes of 256 patches on 4 to 256 ranks under five ways to share work"
     [sheet]="half a minute: the solve of a sheet of 100,000 vertices"
     [replay]="1 minute: replays against runs that are simulated whole, and against runs in virtual time"
     [validation]="10 seconds, and some minutes for building: the pictures of all validation cases; needs cargo"
@@ -60,10 +61,13 @@ mkdir -p "$out"
 
 # All cloths, and on how many ranks.
 cut=(--set partition.patches=64)
+declare -A shared
 fine=(--set cloth.grid.vertices=200 --set contact.thickness="2 mm" --set partition.patches=256)
 finest=(--set cloth.grid.vertices=316 --set contact.thickness="1.3 mm" --set partition.patches=512)
 sweep_ranks=1..64 most=16 copies=128 million_ranks=(256 1024 4096) million_vertices="1,280,000 vertices"
 sheet=(--steps 30 --record 27..30) sheet_first=27
+shared=([drape-floor]="--set cloth.grid.vertices=200 --set contact.thickness=2mm --steps $steps" [one-sided]="--steps 150")
+shared_ranks=4,16,64,256 shared_patches=256
 declare -A replayed_on=([quick]="2 4 8" [one-sided]="8 16 32") replayed_steps=([quick]=160..175 [one-sided]=105..120)
 floor=(--set output.interval="2 s") shown_step=140 twister=(--until "1.6 s") wound=(--until "0.9 s") twister_substep=0.001 report=() mending=(--record 101..150 --steps 150) profile=(--release)
 gallery=() example_sizes=${SIZES:-small} example_small=() example_tenth=(--until "${TENTH_UNTIL:-0.2}") example_whole=(--until "${WHOLE_UNTIL:-0.01}")
@@ -73,6 +77,7 @@ if [ -n "$quick" ]; then
     fine=(--set cloth.grid.vertices=26 --set partition.patches=16)
     finest=(--set cloth.grid.vertices=28 --set partition.patches=16)
     sweep_ranks=1,16 copies=2 million_ranks=(16 32) million_vertices="two small cloths"
+    shared=([drape-floor]="--set cloth.grid.vertices=24 --steps 4" [one-sided]="--steps 4") shared_ranks=4,16 shared_patches=16
     sheet=(--steps 4 --record 3..4 --set cloth.grid.vertices=40 --set partition.patches=64) sheet_first=3
     replayed_on=([quick]=2 [one-sided]=8) replayed_steps=([quick]=3..4 [one-sided]=3..4)
     floor=(--set time.end="10 ms" --set output.interval="10 ms") shown_step=10 twister=(--until "0.032 s") wound=(--until "0.0032 s") twister_substep=0.001 report=(--steps 20) mending=(--record 3..4 --steps 4) profile=()
@@ -190,6 +195,16 @@ stage_sheet() {
             --ranks 1,2,16,64 --policy every-other --network hdr-infiniband --repeat "$repeat"
     done
     table_sheet | fill sheet
+}
+
+stage_sharing() {
+    local scene plan
+    plan=(--ranks "$shared_ranks" --policy "$(IFS=, && echo "${shared_policies[*]}")" --network hdr-infiniband --repeat "$repeat")
+    for scene in drape-floor one-sided; do
+        # shellcheck disable=SC2086  # These are several words.
+        study "sharing-$scene" "scenes/$scene.toml" ${shared[$scene]} --set partition.patches="$shared_patches" "${plan[@]}"
+    done
+    table_sharing | fill sharing
 }
 
 stage_replay() {

@@ -258,6 +258,23 @@ table_million() {
     printf '.\n'
 }
 
+# The ways of sharing work that are compared: none, objects that migrate, stealing, plans that divide
+# tests, and both.
+shared_policies=(static migration every-other forecast-static forecast)
+
+table_sharing() {
+    local scene ranks phase
+    head_of 'efficiency, hdr-infiniband' "${shared_policies[@]}"
+    for scene in drape-floor one-sided; do
+        for phase in collide step; do
+            for ranks in ${shared_ranks//,/ }; do
+                row "\`$scene\`, ${shown[$phase]}, $ranks ranks" "sharing-$scene" "$scene" hdr-infiniband "$phase" "$ranks" \
+                    "${shared_policies[@]}"
+            done
+        done
+    done
+}
+
 # How far replays are from runs that are simulated whole, on the same record: in percent of the time
 # that these take.
 table_replay() {
