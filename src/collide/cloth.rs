@@ -1,23 +1,26 @@
 //! Cloth as collisions see it: one tree per patch, and what leaving out tests needs to know of the
 //! rest shape.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use glam::DVec3;
 
-use crate::collide::bvh::refit::Refit;
+use crate::collide::bvh::refit::{Refit, Shape};
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::cull::charts::{Charts, Margin, Places, TileWork};
 use crate::collide::cull::rest_adjacent::RestAdjacent;
 use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
 use crate::disjoint_sets::DisjointSets;
-use crate::heap_bytes::{HeapBytes as _, counts_heap};
+use crate::heap_bytes::{HeapBytes, counts_heap};
 use crate::parallel;
 
 /// Cloth as collisions see it: one tree per patch.
 #[derive(Clone, Debug)]
 pub struct ClothSurface {
-    surface: Surface,
-    rest: Vec<DVec3>,
+    surface: Arc<Surface>,
+    rest: Arc<Vec<DVec3>>,
     /// See [`Self::with_shortening`]; empty where it is 1 everywhere.
     shortening: Vec<f64>,
     /// The lowest vertex of the connected component of cloth that each vertex belongs to.
@@ -25,10 +28,10 @@ pub struct ClothSurface {
     patches: Vec<Bvh>,
     /// The vertices of the triangles of each patch, ascending.
     patch_vertices: Vec<Vec<u32>>,
-    /// The places there of each triangle's corners.
-    places: Vec<[u32; 3]>,
-    /// The lists by which the trees are refitted, from volumes at those places.
+    /// The lists by which the trees are refitted, from volumes of these vertices, and the parts of
+    /// them that trees with as many triangles share.
     refits: Vec<Refit>,
+    shapes: Vec<Arc<Shape>>,
     /// A patch, and the place there, of each vertex of a triangle.
     slots: Vec<(u32, u32)>,
     culling: Option<Culling>,
@@ -36,10 +39,35 @@ pub struct ClothSurface {
     passing: Vec<Option<u32>>,
 }
 
-counts_heap!(ClothSurface:
-    surface, rest, shortening, component, patches, patch_vertices, places, refits, slots, culling,
-    passing
-);
+/// The corners of triangles and the positions at rest are counted with the cloth's model.
+impl HeapBytes for ClothSurface {
+    fn heap_bytes(&self) -> usize {
+        let Self {
+            surface,
+            rest: _,
+            shortening,
+            component,
+            patches,
+            patch_vertices,
+            refits,
+            shapes,
+            slots,
+            culling,
+            passing,
+        } = self;
+        let lists = patch_vertices.heap_bytes() + slots.heap_bytes();
+        let own_refits: usize = refits.iter().map(Refit::bytes_without_shape).sum();
+        let of_vertices = shortening.heap_bytes() + component.heap_bytes() + passing.heap_bytes();
+        surface.heap_bytes() - surface.bytes_of_triangles()
+            + lists
+            + of_vertices
+            + patches.heap_bytes()
+            + refits.capacity() * size_of::<Refit>()
+            + own_refits
+            + shapes.heap_bytes()
+            + culling.heap_bytes()
+    }
+}
 
 /// The parts of the rest shape that leaving out tests needs.
 #[derive(Clone, Debug)]
@@ -80,51 +108,69 @@ impl ClothSurface {
         patches: usize,
         patch_of: impl Fn(u32) -> usize,
     ) -> Self {
-        let mut items: Vec<Vec<(u32, DVec3)>> = vec![Vec::new(); patches];
-        for (index, t) in (0..).zip(triangles) {
-            let lowest = t[0].min(t[1]).min(t[2]);
-            let center = t.iter().map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0;
-            items[patch_of(lowest)].push((index, center));
+        let shared = (Arc::new(triangles.to_vec()), Arc::new(rest.to_vec()));
+        Self::sharing(shared, patches, patch_of)
+    }
+
+    /// Does as [`Self::new`] for triangles and positions that are not copied.
+    #[must_use]
+    pub(crate) fn sharing(
+        (triangles, rest): (Arc<Vec<[u32; 3]>>, Arc<Vec<DVec3>>),
+        patches: usize,
+        patch_of: impl Fn(u32) -> usize,
+    ) -> Self {
+        let mut own: Vec<Vec<u32>> = vec![Vec::new(); patches];
+        for (index, t) in (0..).zip(&*triangles) {
+            own[patch_of(t[0].min(t[1]).min(t[2]))].push(index);
         }
         let of_patch = |patch: usize| {
-            let items = &items[patch];
-            let corners = items.iter().flat_map(|&(t, _)| triangles[t as usize]);
+            let corners = own[patch].iter().flat_map(|&t| triangles[t as usize]);
             let mut vertices: Vec<u32> = corners.collect();
             vertices.sort_unstable();
             vertices.dedup();
             vertices.shrink_to_fit();
-            (vertices, Bvh::build(items.clone()))
+            let center = |t: u32| {
+                let corners = triangles[t as usize].iter();
+                corners.map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0
+            };
+            let items = own[patch].iter().map(|&t| (t, center(t)));
+            (vertices, Bvh::build(items.collect()))
         };
         let (patch_vertices, patches): (Vec<Vec<u32>>, Vec<Bvh>) =
-            parallel::map(items.len(), of_patch).into_iter().unzip();
+            parallel::map(own.len(), of_patch).into_iter().unzip();
+        drop(own);
         let mut slots = vec![(0, 0); rest.len()];
-        let mut places = vec![[0; 3]; triangles.len()];
-        for (patch, (vertices, items)) in (0..).zip(patch_vertices.iter().zip(&items)) {
+        for (patch, vertices) in (0..).zip(&patch_vertices) {
             for (place, &vertex) in (0..).zip(vertices) {
                 slots[vertex as usize] = (patch, place);
             }
-            let place = |v: u32| vertices.partition_point(|&w| w < v) as u32;
-            for &(t, _) in items {
-                places[t as usize] = triangles[t as usize].map(place);
-            }
         }
-        drop(items);
-        let refit = |patch: usize| Refit::new(&patches[patch], |t| places[t as usize]);
+        let mut shapes = BTreeMap::new();
+        for tree in &patches {
+            let shape = shapes.entry(tree.len());
+            shape.or_insert_with(|| Arc::new(Shape::new(tree)));
+        }
+        let refit = |patch: usize| {
+            let (tree, vertices) = (&patches[patch], &patch_vertices[patch]);
+            let place = |v: u32| vertices.partition_point(|&w| w < v) as u32;
+            let places = |t: u32| triangles[t as usize].map(place);
+            Refit::sharing(Arc::clone(&shapes[&tree.len()]), tree, places)
+        };
         let (refits, (surface, component)) = parallel::join(
             || parallel::map(patches.len(), refit),
             || {
-                let surface = || Surface::new(triangles, rest.len());
-                parallel::join(surface, || components(triangles, rest.len()))
+                let surface = || Surface::sharing(Arc::clone(&triangles), rest.len());
+                parallel::join(surface, || components(&triangles, rest.len()))
             },
         );
         Self {
             refits,
+            shapes: shapes.into_values().collect(),
             patches,
             patch_vertices,
-            places,
             slots,
-            surface,
-            rest: rest.to_vec(),
+            surface: Arc::new(surface),
+            rest,
             component,
             shortening: Vec::new(),
             culling: None,
@@ -137,7 +183,7 @@ impl ClothSurface {
     pub fn letting(mut self, passing: Passing) -> Self {
         let all = |vertices: &Vec<u32>| passing.cloth_of_all(vertices);
         self.passing = self.patch_vertices.iter().map(all).collect();
-        self.surface = self.surface.letting(passing);
+        self.surface = Arc::new(Arc::unwrap_or_clone(self.surface).letting(passing));
         self
     }
 
@@ -229,6 +275,11 @@ impl ClothSurface {
         &self.surface
     }
 
+    /// Triangles and features, to be shared.
+    pub(crate) fn shared_surface(&self) -> Arc<Surface> {
+        Arc::clone(&self.surface)
+    }
+
     /// Rest positions in m.
     #[must_use]
     pub fn rest(&self) -> &[DVec3] {
@@ -256,12 +307,6 @@ impl ClothSurface {
     /// The vertices of the triangles of each patch, ascending.
     pub(crate) fn patch_vertices(&self) -> &[Vec<u32>] {
         &self.patch_vertices
-    }
-
-    /// The places of a triangle's corners among the vertices of its patch.
-    #[inline]
-    pub(in crate::collide) fn places(&self, triangle: u32) -> [u32; 3] {
-        self.places[triangle as usize]
     }
 
     /// The lists by which a patch's tree is refitted, from volumes of the vertices of the patch.

@@ -4,23 +4,27 @@
 //! edges. Each vertex and each edge is owned by one of its triangles, the one with the lowest
 //! number, and is tested only where its owner meets another triangle: every pair of features once.
 
+use std::sync::Arc;
+
 use crate::collide::passing::Passing;
-use crate::heap_bytes::{counts_heap, owns_no_heap};
+use crate::heap_bytes::{HeapBytes as _, counts_heap, owns_no_heap};
 use crate::parallel;
 
 /// Triangles with their features.
 #[derive(Clone, Debug, Default)]
 pub struct Surface {
-    triangles: Vec<[u32; 3]>,
+    /// Corners of each triangle, which others may share.
+    triangles: Arc<Vec<[u32; 3]>>,
     edges: Vec<[u32; 2]>,
     triangle_edges: Vec<[u32; 3]>,
-    faces: Vec<Face>,
+    /// The features that each triangle owns, see [`Face::owned`].
+    owned: Vec<u8>,
     /// The two faces at each edge, the second [`NO_FACE`] where the surface ends.
     edge_faces: Vec<[u32; 2]>,
     passing: Passing,
 }
 
-counts_heap!(Surface: triangles, edges, triangle_edges, faces, edge_faces, passing);
+counts_heap!(Surface: triangles, edges, triangle_edges, owned, edge_faces, passing);
 
 /// Stands for the face that is missing where a surface ends.
 pub(crate) const NO_FACE: u32 = u32::MAX;
@@ -71,16 +75,22 @@ impl Surface {
     /// Finds the features of triangles over `vertices` vertices.
     #[must_use]
     pub fn new(triangles: &[[u32; 3]], vertices: usize) -> Self {
-        let edges = Edges::new(triangles, vertices);
+        Self::sharing(Arc::new(triangles.to_vec()), vertices)
+    }
+
+    /// Does as [`Self::new`] for triangles that are not copied.
+    #[must_use]
+    pub(crate) fn sharing(triangles: Arc<Vec<[u32; 3]>>, vertices: usize) -> Self {
+        let edges = Edges::new(&triangles, vertices);
         let triangle_edges = parallel::map(triangles.len(), |t| {
             [0, 1, 2].map(|k| edges.number(side(&triangles[t], k)))
         });
         let edges = edges.ends;
         let mut vertex_taken = vec![false; vertices];
-        let mut faces = Vec::with_capacity(triangles.len());
+        let mut all_owned = Vec::with_capacity(triangles.len());
         let mut edge_faces = vec![[NO_FACE; 2]; edges.len()];
         for (face, (t, sides)) in (0..).zip(triangles.iter().zip(&triangle_edges)) {
-            let mut owned = 0;
+            let mut owned = 0_u8;
             for k in 0..3 {
                 if !std::mem::replace(&mut vertex_taken[t[k] as usize], true) {
                     owned |= 1 << k;
@@ -92,16 +102,21 @@ impl Surface {
                 }
                 at[usize::from(!first)] = face;
             }
-            faces.push(Face { corners: *t, owned });
+            all_owned.push(owned);
         }
         Self {
-            triangles: triangles.to_vec(),
+            triangles,
             edges,
             triangle_edges,
-            faces,
+            owned: all_owned,
             edge_faces,
             passing: Passing::default(),
         }
+    }
+
+    /// The bytes on the heap of the corners, which others may share and count.
+    pub(crate) fn bytes_of_triangles(&self) -> usize {
+        self.triangles.heap_bytes()
     }
 
     /// Lets features of some cloth pass through each other.
@@ -133,7 +148,10 @@ impl Surface {
     /// A triangle with the features that it owns.
     #[inline]
     pub(in crate::collide) fn face(&self, triangle: u32) -> Face {
-        self.faces[triangle as usize]
+        Face {
+            corners: self.triangles[triangle as usize],
+            owned: u32::from(self.owned[triangle as usize]),
+        }
     }
 
     /// The vertices that a triangle owns.

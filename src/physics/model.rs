@@ -77,8 +77,9 @@ const PIECE: usize = 1 << 16;
 /// Masses, triangles and bending elements of all cloths, vertices numbered cloth after cloth.
 #[derive(Clone, Debug, Default)]
 pub struct ClothModel {
-    triangles: Vec<[u32; 3]>,
-    start: Vec<DVec3>,
+    /// The triangles and positions, which collisions share.
+    triangles: Arc<Vec<[u32; 3]>>,
+    start: Arc<Vec<DVec3>>,
     shapes: Vec<TriangleShape>,
     quadratic: SetUpOnly<Quadratic>,
     folds: Vec<Fold>,
@@ -146,14 +147,15 @@ impl ClothModel {
         self.laws.push(Law::new(material));
         self.pressures.push(0.0);
         self.added_stretches.push(0.0);
-        self.start.extend_from_slice(&mesh.positions);
+        Arc::make_mut(&mut self.start).extend_from_slice(&mesh.positions);
         self.masses.resize(total, 0.0);
         self.cloth_of_vertex.resize(total, cloth);
         let flat = |triangle| PhysicsError::FlatTriangle {
             cloth: name.to_owned(),
             triangle,
         };
-        self.triangles.reserve(mesh.triangles.len());
+        let triangles = Arc::make_mut(&mut self.triangles);
+        triangles.reserve(mesh.triangles.len());
         self.shapes.reserve(mesh.triangles.len());
         for (piece, corners) in mesh.triangles.chunks(PIECE).enumerate() {
             let membranes = parallel::map(corners.len(), |k| {
@@ -176,7 +178,7 @@ impl ClothModel {
                 for &v in corners {
                     self.masses[(first + v) as usize] += share;
                 }
-                self.triangles.push(corners.map(|v| first + v));
+                triangles.push(corners.map(|v| first + v));
                 self.shapes.push(membrane.shape());
             }
         }
@@ -259,13 +261,13 @@ impl ClothModel {
     #[must_use]
     pub fn renumbered(mut self, new: &[u32]) -> Self {
         self.masses = moved(&self.masses, new);
-        self.start = moved(&self.start, new);
+        self.start = Arc::new(moved(&self.start, new));
         self.cloth_of_vertex = moved(&self.cloth_of_vertex, new);
-        for corners in &mut self.triangles {
+        for corners in Arc::make_mut(&mut self.triangles) {
             *corners = corners.map(|v| new[v as usize]);
         }
         let order = by_lowest(&self.triangles, |corners| corners);
-        self.triangles = chosen(&self.triangles, &order);
+        self.triangles = Arc::new(chosen(&self.triangles, &order));
         self.shapes = chosen(&self.shapes, &order);
         self.cloth_of_triangle = chosen(&self.cloth_of_triangle, &order);
         if let Some(quadratic) = self.quadratic.get_mut() {
@@ -329,6 +331,11 @@ impl ClothModel {
         &self.triangles
     }
 
+    /// The triangles and the positions at the start, to be shared.
+    pub(crate) fn shared(&self) -> (Arc<Vec<[u32; 3]>>, Arc<Vec<DVec3>>) {
+        (Arc::clone(&self.triangles), Arc::clone(&self.start))
+    }
+
     /// The positions in m with which the cloth starts, which are those of its rest shape unless it
     /// has another one.
     #[must_use]
@@ -339,7 +346,7 @@ impl ClothModel {
     /// The largest and the least stretch at the start of the triangles of a cloth: lengths over
     /// those at rest. `None` if a triangle has collapsed.
     pub(crate) fn stretch_at_start(&self, cloth: usize) -> Option<[f64; 2]> {
-        let own = self.cloth_of_triangle.iter().zip(&self.triangles);
+        let own = self.cloth_of_triangle.iter().zip(&*self.triangles);
         let mut own = own
             .zip(self.membranes())
             .filter(|((of, _), _)| **of as usize == cloth);

@@ -5,6 +5,8 @@
 //! did not cross before ([`Halving`]): at each level the split leaves the surface as it is, and its
 //! new vertices go towards the smooth surface as far as they may [Bri03, §3.2].
 
+use std::sync::Arc;
+
 use glam::DVec3;
 
 use super::smooth::displacements;
@@ -127,7 +129,7 @@ impl Levels {
         for _ in 0..count {
             let before = levels
                 .last()
-                .map_or(&coarse, |level| level.scenery.surface());
+                .map_or(&coarse, |level| level.scenery.triangles().cloth());
             let split = Split::new(before, triangles, &sizes);
             sizes = split.sizes();
             positions = split.between(&positions, middle);
@@ -136,8 +138,8 @@ impl Levels {
             let cloths = cloths.flat_map(|(cloth, &size)| std::iter::repeat_n(cloth, size));
             let passes = |cloth: u32| of.passing[cloth as usize];
             let passing = Passing::new(&cloths.collect::<Vec<u32>>(), passes);
-            let scenery =
-                Scenery::of_triangles(split.triangles(), &positions, &colliders).letting(passing);
+            let surface = Surface::new(split.triangles(), positions.len()).letting(passing);
+            let scenery = Scenery::new(Arc::new(surface), &positions, &colliders);
             levels.push(Level { split, scenery });
         }
         Self {
@@ -213,11 +215,11 @@ impl Levels {
                 all.extend_from_slice(&bodies);
             }
             let halved = Halving {
-                surface: scenery.surface(),
+                surface: scenery.triangles(),
                 tree: scenery.tree(),
-                start: &start,
-                goal: &goal,
-                movable: scenery.cloth(),
+                start: (&start).into(),
+                goal: (&goal).into(),
+                movable: scenery.movable(),
                 movers: &movers,
                 body_of: scenery.body_of(),
             }
@@ -237,7 +239,7 @@ impl Levels {
                 *share = share.min(*kept);
             }
             (smoothed.positions, smoothed.shares) = (ends.collect(), shares);
-            before = scenery.surface();
+            before = scenery.triangles().cloth();
         }
         smoothed
     }

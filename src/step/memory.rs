@@ -166,7 +166,6 @@ impl Simulation<'_> {
         let (world, owned) = (self.world, self.domain.owned().len() as u64);
         let contact = &world.scene().contact;
         let all = world.model().start().len() as u64;
-        let certified = world.scenery().map_or(0, |scenery| scenery.vertices());
         let rows = owned.min(MOST_ROWS as u64);
         let threads = self.team().threads() as u64;
         let multilevel = u64::from(world.graphs().aggregates.is_some());
@@ -180,7 +179,6 @@ impl Simulation<'_> {
             ("coarse level", multilevel * COARSE.of(owned, all)),
             ("volumes", volumes.of(owned, all)),
             ("response", RESPONSE.of(owned, all)),
-            ("certification", 2 * VECTOR * certified as u64),
         ];
         for (name, bytes) in grown {
             let part = parts.iter_mut().find(|part| part.part == name);

@@ -10,10 +10,11 @@
 //! once a test may look at it; what is above is read only by tests of the whole tree.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::collide::bvh::quantised::{Quantised, Siblings};
 use crate::collide::bvh::tree::{Below, Bvh, Node};
-use crate::heap_bytes::{counts_heap, owns_no_heap};
+use crate::heap_bytes::{HeapBytes, counts_heap, owns_no_heap};
 use crate::simd::{Kernel, Lanes, up_to_avx2};
 
 /// The number of nodes of a stretch.
@@ -23,26 +24,90 @@ const SUBTREE: usize = 24;
 /// The most subtrees of a tree: a number has a bit for each.
 const MOST_SUBTREES: usize = 64;
 
-/// The lists by which a tree is refitted.
+/// The lists by which trees with one number of triangles are refitted: all such trees have the same
+/// nodes.
 #[derive(Clone, Debug, Default)]
-pub(in crate::collide) struct Refit {
-    /// The leaves, from the last on: the places of their corners among the volumes of vertices, and
-    /// the node.
-    leaves: Vec<[u32; 4]>,
+pub(in crate::collide) struct Shape {
+    /// The leaves, from the last on.
+    leaves: Vec<u32>,
+    /// The number of each node among these, if it is a leaf.
+    numbers: Vec<u32>,
     /// The inner nodes, from the last on: the node, and its children.
     inner: Vec<(u32, Below)>,
     /// The ends of the leaves and of the inner nodes of each stretch, from the last on.
     stretches: Vec<[u32; 2]>,
     subtrees: Vec<Subtree>,
-    /// The places of the vertices of each subtree, each once.
-    corners: Vec<u32>,
-    /// The subtrees that have each place, a bit for each.
-    shared: Vec<u64>,
     /// The inner nodes above subtrees, from the last on: the node, and its children.
     above: Vec<(u32, Below)>,
 }
 
-counts_heap!(Refit: leaves, inner, stretches, subtrees, corners, shared, above);
+counts_heap!(Shape: leaves, numbers, inner, stretches, subtrees, above);
+
+/// The lists by which a tree is refitted.
+#[derive(Clone, Debug, Default)]
+pub(in crate::collide) struct Refit {
+    /// The part that trees with as many triangles share.
+    shape: Arc<Shape>,
+    /// The places of the corners of the leaves among the volumes of vertices.
+    leaves: Corners,
+    /// The places of the vertices of each subtree, each once, and where those of each begin.
+    corners: Vec<u32>,
+    starts: Vec<u32>,
+    /// The subtrees that have each place, a bit for each.
+    shared: Vec<u64>,
+}
+
+counts_heap!(Refit: shape, leaves, corners, starts, shared);
+
+/// The places of the corners of leaves. Those of a patch are short numbers.
+#[derive(Clone, Debug)]
+enum Corners {
+    Short(Vec<[u16; 3]>),
+    Long(Vec<[u32; 3]>),
+}
+
+impl Default for Corners {
+    fn default() -> Self {
+        Self::Short(Vec::new())
+    }
+}
+
+impl HeapBytes for Corners {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Short(all) => all.heap_bytes(),
+            Self::Long(all) => all.heap_bytes(),
+        }
+    }
+}
+
+impl Corners {
+    fn new(all: Vec<[u32; 3]>) -> Self {
+        let short = |corners: &[u32; 3]| {
+            let [a, b, c] = corners.map(u16::try_from);
+            Some([a.ok()?, b.ok()?, c.ok()?])
+        };
+        let short: Option<Vec<[u16; 3]>> = all.iter().map(short).collect();
+        match short {
+            Some(mut short) => {
+                short.shrink_to_fit();
+                Self::Short(short)
+            }
+            None => Self::Long(all),
+        }
+    }
+
+    #[inline(always)]
+    fn of(&self, leaf: usize) -> [u32; 3] {
+        match self {
+            Self::Short(all) => {
+                let [a, b, c] = all[leaf];
+                [u32::from(a), u32::from(b), u32::from(c)]
+            }
+            Self::Long(all) => all[leaf],
+        }
+    }
+}
 
 /// A subtree.
 #[derive(Clone, Debug)]
@@ -54,28 +119,27 @@ struct Subtree {
     /// Its leaves among all, and the inner nodes below its root.
     leaves: Range<u32>,
     inner: Range<u32>,
-    /// The range of its vertices among those of all subtrees.
-    corners: Range<u32>,
 }
 
 owns_no_heap!(Subtree);
 
-impl Refit {
-    /// The refit of a tree over triangles with corners at these places.
-    pub(in crate::collide) fn new(tree: &Bvh, places: impl Fn(u32) -> [u32; 3]) -> Self {
+impl Shape {
+    /// The part that trees share that have as many triangles as this one.
+    pub(in crate::collide) fn new(tree: &Bvh) -> Self {
         let leaves = tree.len().div_ceil(2);
         let mut all = Self {
             leaves: Vec::with_capacity(leaves),
+            numbers: vec![0; tree.len()],
             inner: Vec::with_capacity(tree.len() - leaves),
             ..Self::default()
         };
         for node in (0..tree.len() as u32).rev() {
             match tree.node(node) {
-                Node::Leaf(triangle) => {
-                    let [a, b, c] = places(triangle);
-                    all.leaves.push([a, b, c, node]);
+                Node::Leaf(_) => {
+                    all.numbers[node as usize] = all.leaves.len() as u32;
+                    all.leaves.push(node);
                 }
-                Node::Inner(_) => all.inner.push((node, tree.below()[node as usize])),
+                Node::Inner(_) => all.inner.push((node, tree.below(node))),
             }
             if node % STRETCH == 0 {
                 let ends = [all.leaves.len() as u32, all.inner.len() as u32];
@@ -90,7 +154,6 @@ impl Refit {
                 SUBTREE.max(triangles.div_ceil(MOST_SUBTREES)),
             );
             all.above.reverse();
-            all.share();
         }
         all
     }
@@ -101,7 +164,7 @@ impl Refit {
         if let Node::Inner(child) = tree.node(root)
             && triangles > most
         {
-            self.above.push((root, tree.below()[root as usize]));
+            self.above.push((root, tree.below(root)));
             // As trees are split.
             self.cut(tree, (child, triangles / 2), most);
             self.cut(tree, (child + 1, triangles.div_ceil(2)), most);
@@ -112,49 +175,92 @@ impl Refit {
             Node::Inner(child) => child..child + 2 * (triangles as u32 - 1),
             Node::Leaf(_) => 0..0,
         };
-        let leaf = |node: u32| self.leaves.partition_point(|leaf| leaf[3] >= node) as u32;
+        let leaf = |node: u32| self.leaves.partition_point(|&leaf| leaf >= node) as u32;
         let inner = |node: u32| self.inner.partition_point(|inner| inner.0 >= node) as u32;
         let leaves = match tree.node(root) {
             Node::Inner(_) => leaf(nodes.end)..leaf(nodes.start),
             Node::Leaf(_) => leaf(root + 1)..leaf(root),
         };
         let inner = inner(nodes.end)..inner(nodes.start);
-        let own = part(&self.leaves, &leaves);
-        let mut corners: Vec<u32> = own.iter().flat_map(|&[a, b, c, _]| [a, b, c]).collect();
-        corners.sort_unstable();
-        corners.dedup();
-        let first = self.corners.len() as u32;
-        self.corners.extend(corners);
         self.subtrees.push(Subtree {
             root,
-            below: tree.below()[root as usize],
+            below: tree.below(root),
             nodes,
             leaves,
             inner,
-            corners: first..self.corners.len() as u32,
         });
     }
+}
 
-    /// Notes which subtrees have which places.
-    fn share(&mut self) {
-        let places = self.corners.iter().max().map_or(0, |&last| last + 1);
-        self.shared = vec![0; places as usize];
-        for (at, subtree) in self.subtrees.iter().enumerate() {
-            for &place in part(&self.corners, &subtree.corners) {
-                self.shared[place as usize] |= 1 << at;
+impl Refit {
+    /// The refit of a tree over triangles with corners at these places.
+    pub(in crate::collide) fn new(tree: &Bvh, places: impl Fn(u32) -> [u32; 3]) -> Self {
+        Self::sharing(Arc::new(Shape::new(tree)), tree, places)
+    }
+
+    /// Does as [`Self::new`] with the shape of a tree with as many triangles.
+    pub(in crate::collide) fn sharing(
+        shape: Arc<Shape>,
+        tree: &Bvh,
+        places: impl Fn(u32) -> [u32; 3],
+    ) -> Self {
+        debug_assert_eq!(shape.numbers.len(), tree.len());
+        let leaves = shape.leaves.iter().map(|&node| places(tree.triangle(node)));
+        let leaves: Vec<[u32; 3]> = leaves.collect();
+        let (mut corners, mut starts) = (Vec::new(), Vec::with_capacity(shape.subtrees.len() + 1));
+        starts.push(0);
+        let mut own = Vec::new();
+        for subtree in &shape.subtrees {
+            own.clear();
+            own.extend(part(&leaves, &subtree.leaves).as_flattened());
+            own.sort_unstable();
+            own.dedup();
+            corners.extend_from_slice(&own);
+            starts.push(corners.len() as u32);
+        }
+        corners.shrink_to_fit();
+        let places = corners.iter().max().map_or(0, |&last| last + 1);
+        let mut all = Self {
+            shape,
+            leaves: Corners::new(leaves),
+            corners,
+            starts,
+            shared: vec![0; places as usize],
+        };
+        for at in 0..all.shape.subtrees.len() {
+            for &place in &all.corners[all.starts[at] as usize..all.starts[at + 1] as usize] {
+                all.shared[place as usize] |= 1 << at;
             }
         }
+        all
+    }
+
+    /// The bytes on the heap but for the shape.
+    pub(in crate::collide) fn bytes_without_shape(&self) -> usize {
+        self.heap_bytes() - self.shape.heap_bytes()
+    }
+
+    /// The places of the corners of a leaf's triangle.
+    #[inline(always)]
+    pub(in crate::collide) fn places_of(&self, leaf: u32) -> [u32; 3] {
+        self.leaves.of(self.shape.numbers[leaf as usize] as usize)
+    }
+
+    /// The places of the vertices of a subtree.
+    #[inline]
+    fn corners_of(&self, subtree: usize) -> &[u32] {
+        &self.corners[self.starts[subtree] as usize..self.starts[subtree + 1] as usize]
     }
 
     /// The number of nodes of each subtree.
     pub(in crate::collide) fn subtrees(&self) -> impl ExactSizeIterator<Item = u32> {
         let nodes = |subtree: &Subtree| 1 + subtree.nodes.len() as u32;
-        self.subtrees.iter().map(nodes)
+        self.shape.subtrees.iter().map(nodes)
     }
 
     /// All subtrees, a bit for each.
     pub(in crate::collide) fn whole(&self) -> u64 {
-        match self.subtrees.len() {
+        match self.shape.subtrees.len() {
             0 => 0,
             count => u64::MAX >> (MOST_SUBTREES - count),
         }
@@ -162,19 +268,21 @@ impl Refit {
 
     /// The root of a subtree.
     pub(in crate::collide) fn root(&self, subtree: u32) -> u32 {
-        self.subtrees[subtree as usize].root
+        self.shape.subtrees[subtree as usize].root
     }
 
     /// Whether a node belongs to one of some subtrees, a bit for each.
     pub(in crate::collide) fn is_in(&self, node: u32, subtrees: u64) -> bool {
         // The nodes below the root of a subtree precede those below the root of the next.
-        let below = (self.subtrees).partition_point(|subtree| subtree.nodes.end <= node);
+        let below = (self.shape.subtrees).partition_point(|subtree| subtree.nodes.end <= node);
         let is_below = self
+            .shape
             .subtrees
             .get(below)
             .is_some_and(|p| p.nodes.contains(&node));
         let root = || {
-            self.subtrees
+            self.shape
+                .subtrees
                 .iter()
                 .position(|subtree| subtree.root == node)
         };
@@ -184,7 +292,7 @@ impl Refit {
 
     /// The places of the vertices of each subtree.
     pub(in crate::collide) fn corners(&self) -> impl Iterator<Item = &[u32]> {
-        (self.subtrees.iter()).map(|subtree| part(&self.corners, &subtree.corners))
+        (0..self.shape.subtrees.len()).map(|subtree| self.corners_of(subtree))
     }
 
     /// The subtrees that have each place that any of them has, a bit for each.
@@ -195,9 +303,9 @@ impl Refit {
     /// Puts on a list the places that some subtrees have and some others do not, each once.
     pub(in crate::collide) fn places(&self, of: u64, but: u64, out: &mut Vec<u32>) {
         let mut had = but;
-        for (at, subtree) in self.subtrees.iter().enumerate() {
+        for at in 0..self.shape.subtrees.len() {
             if of >> at & 1 != 0 {
-                let corners = part(&self.corners, &subtree.corners).iter().copied();
+                let corners = self.corners_of(at).iter().copied();
                 out.extend(corners.filter(|&place| self.shared[place as usize] & had == 0));
                 had |= 1 << at;
             }
@@ -237,7 +345,7 @@ impl Refit {
             vertices,
             volumes,
         });
-        if self.subtrees.len() == 1 {
+        if self.shape.subtrees.len() == 1 {
             end(volumes);
         }
     }
@@ -247,12 +355,12 @@ impl Refit {
     /// # Panics
     /// If there are fewer volumes than nodes.
     pub(in crate::collide) fn join(&self, volumes: &mut [Siblings]) {
-        sweep_inner(&self.above, volumes);
+        sweep_inner(&self.shape.above, volumes);
         end(volumes);
     }
 
     fn make_room(&self, volumes: &mut Vec<Siblings>) {
-        let nodes = self.leaves.len() + self.inner.len();
+        let nodes = self.shape.numbers.len();
         volumes.resize(nodes.div_ceil(2), Siblings::NOTHING);
     }
 }
@@ -266,9 +374,14 @@ fn end(volumes: &mut [Siblings]) {
 }
 
 #[inline(always)]
-fn sweep_leaves(leaves: &[[u32; 4]], vertices: &[Quantised], volumes: &mut [Siblings]) {
-    for &[a, b, c, node] in leaves {
+fn sweep_leaves<P: Copy + Into<u32>>(
+    leaves: (&[u32], &[[P; 3]]),
+    vertices: &[Quantised],
+    volumes: &mut [Siblings],
+) {
+    for (&node, &[a, b, c]) in leaves.0.iter().zip(leaves.1) {
         // There is no `map` here, because what it calls may be compiled for any processor.
+        let [a, b, c]: [u32; 3] = [a.into(), b.into(), c.into()];
         let (a, b) = (&vertices[a as usize], &vertices[b as usize]);
         put(
             volumes,
@@ -312,11 +425,23 @@ impl Kernel for Refitting<'_> {
 
     #[inline(always)]
     fn run<S: Lanes>(self, _: S) {
+        match &self.of.leaves {
+            Corners::Short(corners) => self.sweep(corners),
+            Corners::Long(corners) => self.sweep(corners),
+        }
+    }
+}
+
+impl Refitting<'_> {
+    #[inline(always)]
+    fn sweep<P: Copy + Into<u32>>(self, corners: &[[P; 3]]) {
+        let shape = &*self.of.shape;
         let mut from = [0; 2];
-        for &ends in &self.of.stretches {
-            let leaves = part(&self.of.leaves, &(from[0]..ends[0]));
+        for &ends in &shape.stretches {
+            let range = from[0]..ends[0];
+            let leaves = (part(&shape.leaves, &range), part(corners, &range));
             sweep_leaves(leaves, self.vertices, self.volumes);
-            let inner = part(&self.of.inner, &(from[1]..ends[1]));
+            let inner = part(&shape.inner, &(from[1]..ends[1]));
             sweep_inner(inner, self.volumes);
             from = ends;
         }
@@ -336,11 +461,23 @@ impl Kernel for Opening<'_> {
 
     #[inline(always)]
     fn run<S: Lanes>(self, _: S) {
-        for (at, subtree) in self.of.subtrees.iter().enumerate() {
+        match &self.of.leaves {
+            Corners::Short(corners) => self.sweep(corners),
+            Corners::Long(corners) => self.sweep(corners),
+        }
+    }
+}
+
+impl Opening<'_> {
+    #[inline(always)]
+    fn sweep<P: Copy + Into<u32>>(self, corners: &[[P; 3]]) {
+        let shape = &*self.of.shape;
+        for (at, subtree) in shape.subtrees.iter().enumerate() {
             if self.which >> at & 1 != 0 {
-                let leaves = part(&self.of.leaves, &subtree.leaves);
+                let range = &subtree.leaves;
+                let leaves = (part(&shape.leaves, range), part(corners, range));
                 sweep_leaves(leaves, self.vertices, self.volumes);
-                sweep_inner(part(&self.of.inner, &subtree.inner), self.volumes);
+                sweep_inner(part(&shape.inner, &subtree.inner), self.volumes);
                 if !subtree.nodes.is_empty() {
                     sweep_inner(&[(subtree.root, subtree.below)], self.volumes);
                 }
@@ -406,7 +543,7 @@ mod tests {
                 };
                 assert_eq!(nodes.of(node), expected, "node {node} of {count} triangles");
                 let below = NodeVolumes::below(nodes, &tree, node);
-                assert_eq!(below, tree.below()[node as usize]);
+                assert_eq!(below, tree.below(node));
             }
             if let Some(first) = volumes.first() {
                 assert_eq!(first.one(0), first.one(1));
@@ -416,7 +553,7 @@ mod tests {
             let mut pieced = Vec::new();
             let others = vec![vertices[0]; vertices.len()];
             refit.run(&others, &mut pieced);
-            assert!(refit.subtrees.len() <= MOST_SUBTREES);
+            assert!(refit.shape.subtrees.len() <= MOST_SUBTREES);
             let (mut made, mut places, mut known) = (0, Vec::new(), others);
             for (at, inside) in refit.subtrees().enumerate() {
                 let (which, before) = (1 << at, (1 << at) - 1);
@@ -436,12 +573,12 @@ mod tests {
                     nodes_in += 1;
                     assert_eq!(Nodes(&pieced).of(node), nodes.of(node), "{node} of {count}");
                     let below = NodeVolumes::below(Nodes(&pieced), &tree, node);
-                    assert_eq!(below, tree.below()[node as usize]);
+                    assert_eq!(below, tree.below(node));
                 }
                 assert_eq!(nodes_in, inside);
                 assert!(refit.is_in(refit.root(at as u32), which));
             }
-            assert_eq!(made + refit.above.len(), tree.len());
+            assert_eq!(made + refit.shape.above.len(), tree.len());
             if count > 300 {
                 assert!(volumes != pieced);
             }
@@ -451,7 +588,10 @@ mod tests {
             let distinct: BTreeSet<u32> = (0..count).flat_map(corners).collect();
             assert!(all.into_iter().eq(distinct));
             refit.join(&mut pieced);
-            assert_eq!(refit.whole().count_ones() as usize, refit.subtrees.len());
+            assert_eq!(
+                refit.whole().count_ones() as usize,
+                refit.shape.subtrees.len()
+            );
             assert_eq!(volumes, pieced);
         }
     }

@@ -151,7 +151,7 @@ impl<const N: usize> NodeVolumes for &[Kdop<N>] {
 
     #[inline(always)]
     fn below(self, tree: &Bvh, node: u32) -> Below {
-        tree.below()[node as usize]
+        tree.below(node)
     }
 
     #[inline(always)]

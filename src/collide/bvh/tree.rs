@@ -27,11 +27,9 @@ pub enum Node {
 pub struct Bvh {
     /// First children, and triangles with [`LEAF`].
     nodes: Vec<u32>,
-    /// The description, for each node, of the nodes below it that traversals read.
-    below: Vec<Below>,
 }
 
-counts_heap!(Bvh: nodes, below);
+counts_heap!(Bvh: nodes);
 
 /// The nodes below a node: two siblings, or, for a leaf, itself as one of two.
 ///
@@ -105,15 +103,7 @@ impl Bvh {
         if let [root, below @ ..] = &mut nodes[..] {
             *root = split(&mut items, below, 1);
         }
-        let leaf = |node: u32| u32::from(nodes[node as usize] & LEAF != 0);
-        let below = (0..).zip(&nodes).map(|(node, &word)| match word & LEAF {
-            0 => Below((word.div_ceil(2) << 4) | 0b1100 | (leaf(word + 1) << 1) | leaf(word)),
-            _ => Below::leaf(node),
-        });
-        Self {
-            below: below.collect(),
-            nodes,
-        }
+        Self { nodes }
     }
 
     /// The number of nodes.
@@ -183,10 +173,15 @@ impl Bvh {
         set.prefetch_value(&self.nodes[leaf as usize]);
     }
 
-    /// The descriptions of the nodes below each node.
-    #[inline(always)]
-    pub(in crate::collide) fn below(&self) -> &[Below] {
-        &self.below
+    /// The description of the nodes below a node.
+    #[inline]
+    pub(in crate::collide) fn below(&self, node: u32) -> Below {
+        let word = self.nodes[node as usize];
+        if word & LEAF != 0 {
+            return Below::leaf(node);
+        }
+        let leaf = |node: u32| u32::from(self.nodes[node as usize] & LEAF != 0);
+        Below((word.div_ceil(2) << 4) | 0b1100 | (leaf(word + 1) << 1) | leaf(word))
     }
 
     /// Computes all volumes, in the order of the nodes, from those of the triangles.

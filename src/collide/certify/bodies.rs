@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use glam::DVec3;
 
+use super::joined::Triangles;
 use crate::collide::bodies::body_motion::{BodyMotion, Pose};
 use crate::collide::bodies::collider::{
     Analytic, AnalyticBody, Collider, DistanceBody, SampledDistance,
@@ -29,7 +30,6 @@ use crate::collide::bodies::distance_field::DistanceField;
 use crate::collide::bodies::distance_in_time::SweptDistance;
 use crate::collide::bodies::enclosed::OnSurface;
 use crate::collide::bvh::tree::Bvh;
-use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
 use crate::heap_bytes::{HeapBytes, counts_heap};
 
@@ -182,11 +182,14 @@ impl Mover {
 /// All triangles that may be crossed: of cloth, and after it of bodies.
 #[derive(Debug)]
 pub struct Scenery {
-    surface: Surface,
+    /// The triangles of cloth, which are shared.
+    cloth: Arc<Surface>,
+    /// The triangles of bodies, with the vertices that they have after those of cloth.
+    of_bodies: Surface,
     /// A tree over the triangles.
     tree: Bvh,
     /// The number of vertices of cloth, which come first.
-    cloth: u32,
+    movable: u32,
     /// The vertices of bodies where they were placed, in m, and the body of each.
     placed: Vec<DVec3>,
     body_of: Vec<u32>,
@@ -198,39 +201,21 @@ pub struct Scenery {
 }
 
 counts_heap!(Scenery:
-    surface, tree, placed, body_of, forms, triangles_of, vertices_of;
-    without cloth
+    of_bodies, tree, placed, body_of, forms, triangles_of, vertices_of;
+    without cloth, movable
 );
 
 impl Scenery {
-    /// How many vertices the cloth and all bodies have.
-    pub(crate) fn vertices(&self) -> usize {
-        self.cloth as usize + self.placed.len()
-    }
-
     /// The cloth whose surface and places at rest (m) these are, with bodies.
     #[must_use]
-    pub fn new(of_cloth: &Surface, rest: &[DVec3], bodies: &[Collider]) -> Self {
-        Self::of_triangles(of_cloth.triangles(), rest, bodies).letting(of_cloth.passing().clone())
-    }
-
-    /// Lets features of some cloth pass through each other.
-    #[must_use]
-    pub(crate) fn letting(mut self, passing: Passing) -> Self {
-        self.surface = self.surface.letting(passing);
-        self
-    }
-
-    /// Does as [`Self::new`] for the triangles of cloth that collides with all cloth.
-    #[must_use]
-    pub(crate) fn of_triangles(of_cloth: &[[u32; 3]], rest: &[DVec3], bodies: &[Collider]) -> Self {
-        let cloth = rest.len() as u32;
-        let mut triangles = of_cloth.to_vec();
+    pub fn new(cloth: Arc<Surface>, rest: &[DVec3], bodies: &[Collider]) -> Self {
+        let (movable, of_cloth) = (rest.len() as u32, cloth.triangles().len() as u32);
+        let mut triangles: Vec<[u32; 3]> = Vec::new();
         let (mut placed, mut body_of, mut forms) = (Vec::new(), Vec::new(), Vec::new());
         let (mut triangles_of, mut vertices_of) = (Vec::new(), Vec::new());
         for (number, body) in (0..).zip(bodies) {
-            let first = cloth + placed.len() as u32;
-            let first_triangle = triangles.len() as u32;
+            let first = movable + placed.len() as u32;
+            let first_triangle = of_cloth + triangles.len() as u32;
             let form = match body {
                 Collider::Triangles(surface) => {
                     let of_body = surface.surface.triangles();
@@ -277,7 +262,7 @@ impl Scenery {
             vertices_of.push(body_of.len()..placed.len());
             body_of.resize(placed.len(), number);
             forms.push(form);
-            triangles_of.push(first_triangle..triangles.len() as u32);
+            triangles_of.push(first_triangle..of_cloth + triangles.len() as u32);
         }
         let at = |v: u32| {
             let v = v as usize;
@@ -286,11 +271,13 @@ impl Scenery {
                 .unwrap_or_else(|| placed[v - rest.len()])
         };
         let center = |t: &[u32; 3]| t.iter().map(|&v| at(v)).sum::<DVec3>() / 3.0;
-        let items = (0..).zip(&triangles).map(|(i, t)| (i, center(t)));
+        let all = cloth.triangles().iter().chain(&triangles);
+        let items = (0..).zip(all).map(|(i, t)| (i, center(t)));
         Self {
             tree: Bvh::build(items.collect()),
-            surface: Surface::new(&triangles, cloth as usize + placed.len()),
+            of_bodies: Surface::new(&triangles, rest.len() + placed.len()),
             cloth,
+            movable,
             placed,
             body_of,
             forms,
@@ -299,10 +286,10 @@ impl Scenery {
         }
     }
 
-    /// The triangles.
+    /// All triangles.
     #[must_use]
-    pub fn surface(&self) -> &Surface {
-        &self.surface
+    pub fn triangles(&self) -> Triangles<'_> {
+        Triangles::new(&self.cloth, &self.of_bodies)
     }
 
     /// A tree over the triangles.
@@ -313,8 +300,8 @@ impl Scenery {
 
     /// The number of vertices of cloth; those of bodies follow.
     #[must_use]
-    pub fn cloth(&self) -> u32 {
-        self.cloth
+    pub fn movable(&self) -> u32 {
+        self.movable
     }
 
     /// The body of each vertex after those of cloth.

@@ -31,7 +31,11 @@ pub(super) struct Components {
 /// Finds the components of a step.
 pub(super) fn components(step: &Truncate<'_>) -> Components {
     let count = step.start.len();
-    let mut sets = DisjointSets::of_triangles(step.surface.triangles(), count);
+    let mut sets = DisjointSets::of_triangles(step.surface.cloth().triangles(), count);
+    for &[a, b, c] in step.surface.of_bodies() {
+        sets.unite(a, b);
+        sets.unite(b, c);
+    }
     // Whether a vertex is of a component that has met a body.
     let mut grounded: Vec<bool> = (0..count as u32).map(|v| v >= step.movable).collect();
     let moving = step.movers.iter().filter(moves);

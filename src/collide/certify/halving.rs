@@ -27,13 +27,13 @@
 use glam::DVec3;
 
 use super::bodies::{Form, Mover};
+use super::joined::{Positions, Triangles};
 use super::meeting::{Meeting, Pair};
 use super::plane::{self, Advance, Motion};
 use super::search;
 use super::truncate::Truncate;
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::tree::{Bvh, Node};
-use crate::collide::surface::Surface;
 use crate::collide::tangles::Kept;
 use crate::parallel;
 
@@ -41,13 +41,13 @@ use crate::parallel;
 #[derive(Clone, Copy, Debug)]
 pub struct Halving<'a> {
     /// All triangles: of cloth, and after it of bodies.
-    pub surface: &'a Surface,
+    pub surface: Triangles<'a>,
     /// A tree over the triangles.
     pub tree: &'a Bvh,
     /// The position at which each vertex starts, in m.
-    pub start: &'a [DVec3],
+    pub start: Positions<'a>,
     /// The position to which each vertex would go, in m; those of bodies stay.
-    pub goal: &'a [DVec3],
+    pub goal: Positions<'a>,
     /// Vertices from this number on are of bodies. Their features are not tested against each
     /// other.
     pub movable: u32,
@@ -147,11 +147,11 @@ impl Halving<'_> {
 impl<'a> Finder<'a> {
     fn new(of: &Halving<'a>) -> Self {
         let tree = of.tree;
-        let both = of.start.iter().zip(of.goal);
+        let both = of.start.iter().zip(of.goal.iter());
         // The factor covers the rounding of lengths.
         let reach = both.map(|(start, goal)| 2.0 * (1.0 + 1e-12) * start.distance(*goal));
         let reach: Vec<f64> = reach.collect();
-        let corners = |t: u32| of.surface.triangles()[t as usize];
+        let corners = |t: u32| of.surface.corners(t);
         let leaf = |t: u32| {
             let corners = corners(t);
             let [a, b, c] = corners.map(|v| reach[v as usize]);
@@ -283,7 +283,7 @@ impl<'a> Finder<'a> {
                     (self.reach[k] > 0.0).then_some(Meeting::Vertex { vertex, body })
                 }
                 Form::Round { .. } => {
-                    let face = step.surface.triangles()[k];
+                    let face = step.surface.corners(k as u32);
                     let [a, b, c] = face.map(|v| self.reach[v as usize]);
                     let reach = a.max(b).max(c);
                     let (segment, radius) = mover.segment()?;
@@ -296,7 +296,7 @@ impl<'a> Finder<'a> {
             let count = match mover.form {
                 Form::Triangles => 0,
                 Form::Plane { .. } | Form::Distance(_) => step.movable as usize,
-                Form::Round { .. } => step.surface.triangles().len(),
+                Form::Round { .. } => step.surface.count(),
             };
             let parts = parallel::map_ranges(count, PART, |range| {
                 let mut found = Found::default();
@@ -385,7 +385,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    fn motion(&self, vertices: [u32; 4], end: &[DVec3]) -> Motion {
+    fn motion(&self, vertices: [u32; 4], end: Positions<'_>) -> Motion {
         let at = vertices.map(|v| v as usize);
         Motion {
             start: at.map(|v| self.step.start[v]),

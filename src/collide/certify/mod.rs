@@ -9,7 +9,8 @@
 //! | `respond`, `impulses`, `zones` | resolves hits by changes that keep momentum |
 //! | `truncate`, with `plane`, `solids` and `common` | cuts what is left: it cannot fail |
 //!
-//! `bodies` has the triangles of bodies beside those of cloth, and their poses. `halving` is for
+//! `bodies` has the triangles of bodies beside those of cloth, and their poses; `joined` numbers
+//! both as one. `halving` is for
 //! subdivision: it cuts displacements so that each pair keeps half of its distance.
 //!
 //! # Truncation
@@ -59,6 +60,7 @@ pub mod bodies;
 mod common;
 mod halving;
 mod impulses;
+mod joined;
 mod meeting;
 mod near_pairs;
 pub mod plane;
@@ -71,6 +73,7 @@ mod zones;
 pub use bodies::{Form, Mover, Scenery};
 pub use halving::{Halved, Halving, along};
 pub(crate) use impulses::mixed;
+pub use joined::{Positions, Triangles};
 pub use meeting::{Meeting, Pair, Squeezed};
 pub use plane::{Kind, Plane};
 pub use respond::{Responded, respond};

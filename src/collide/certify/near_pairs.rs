@@ -7,6 +7,7 @@
 use glam::DVec3;
 
 use super::bodies::Form;
+use super::joined::Positions;
 use super::meeting::{Meeting, Pair};
 use super::plane::Kind;
 use super::truncate::Truncate;
@@ -50,7 +51,7 @@ impl Truncate<'_> {
     /// end at these places, in m, beyond the displacement that is common to all.
     pub(super) fn search_solids(
         &self,
-        ends: &[DVec3],
+        ends: Positions<'_>,
         common: Option<&[DVec3]>,
         changed: &[bool],
         mut f: impl FnMut(Meeting),
@@ -68,7 +69,7 @@ impl Truncate<'_> {
                         continue;
                     };
                     let around = Kdop18::around(segment.as_flattened(), radius + self.least);
-                    for &face in self.surface.triangles() {
+                    for &face in self.surface.cloth().triangles() {
                         let is_cloth = face.iter().all(|&v| v < self.movable);
                         if is_cloth && face.iter().any(|&v| changed[v as usize]) {
                             let mut points = [DVec3::ZERO; 6];
@@ -87,11 +88,11 @@ impl Truncate<'_> {
     }
 
     fn corners(&self, triangle: u32) -> [u32; 3] {
-        self.surface.triangles()[triangle as usize]
+        self.surface.corners(triangle)
     }
 
     /// Brings the volumes up to date: all in the first round, and then those that shrink.
-    pub(super) fn refit(&self, ends: &[DVec3], changed: &[bool], round: &mut Round) {
+    pub(super) fn refit(&self, ends: Positions<'_>, changed: &[bool], round: &mut Round) {
         let Round {
             volumes,
             changed: below,
@@ -127,7 +128,7 @@ impl Truncate<'_> {
 
     /// A volume around the displacements of vertices: half of the gap wider, so that pairs outside
     /// each other's keep the gap.
-    pub(super) fn around(&self, vertices: &[u32], ends: &[DVec3]) -> Kdop18 {
+    pub(super) fn around(&self, vertices: &[u32], ends: Positions<'_>) -> Kdop18 {
         let mut points = [DVec3::ZERO; 6];
         for (room, &v) in points.chunks_exact_mut(2).zip(vertices) {
             room.copy_from_slice(&[self.start[v as usize], ends[v as usize]]);
@@ -138,7 +139,7 @@ impl Truncate<'_> {
     /// Finds the pairs with a changed vertex whose volumes meet, each once.
     pub(super) fn search(
         &self,
-        ends: &[DVec3],
+        ends: Positions<'_>,
         changed: &[bool],
         round: &mut Round,
         mut f: impl FnMut(Pair),
@@ -178,7 +179,14 @@ impl Truncate<'_> {
 
     /// Finds the pairs of features of two triangles that these own, have a changed vertex, and
     /// whose volumes meet.
-    fn pairs_of(&self, s: u32, t: u32, ends: &[DVec3], changed: &[bool], f: &mut impl FnMut(Pair)) {
+    fn pairs_of(
+        &self,
+        s: u32,
+        t: u32,
+        ends: Positions<'_>,
+        changed: &[bool],
+        f: &mut impl FnMut(Pair),
+    ) {
         self.features_of(s, t, |pair| {
             let (first, second) = pair.vertices.split_at(pair.kind.first());
             let any_changed = pair.vertices.iter().any(|&v| changed[v as usize]);
@@ -208,7 +216,7 @@ impl Truncate<'_> {
         };
         for (owner, face) in [(s, t), (t, s)] {
             let [a, b, c] = self.corners(face);
-            for v in self.surface.owned_vertices(owner) {
+            for v in self.surface.face(owner).owned_corners() {
                 consider(Kind::VertexFace, [v, a, b, c]);
             }
             if s == t {
@@ -216,10 +224,12 @@ impl Truncate<'_> {
             }
         }
         if s != t {
-            for e in self.surface.owned_edges(s) {
-                let [a, b] = self.surface.edges()[e as usize];
-                for e in self.surface.owned_edges(t) {
-                    let [c, d] = self.surface.edges()[e as usize];
+            let edges = |t: u32| self.surface.face(t).owned_edges();
+            let ascending = |[a, b]: [u32; 2]| [a.min(b), a.max(b)];
+            for (_, ends) in edges(s) {
+                let [a, b] = ascending(ends);
+                for (_, ends) in edges(t) {
+                    let [c, d] = ascending(ends);
                     consider(Kind::EdgeEdge, [a, b, c, d]);
                 }
             }

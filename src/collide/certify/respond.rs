@@ -176,7 +176,7 @@ impl Progress {
     fn test_again(&mut self, step: &Truncate<'_>, moved: &[bool]) {
         self.responded.rounds += 1;
         let step = Truncate {
-            goal: &self.responded.goal,
+            goal: (&self.responded.goal).into(),
             ..*step
         };
         let mut hits = Hits::default();

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use glam::DVec3;
 
 use super::bodies::{Form, Scenery};
+use super::joined::Positions;
 use super::meeting::{Meeting, Pair};
 use super::near_pairs::Round;
 use super::plane::{self, Kind, Motion};
@@ -74,11 +75,11 @@ fn is_surely_certified(kind: Kind, displacements: &Motion, least: f64, margin: f
 /// Whether the plane of a body's triangle keeps all of it apart from a triangle of cloth.
 #[inline]
 fn is_above(step: &Truncate<'_>, cloth: [u32; 3], of_body: [u32; 3], margin: f64) -> bool {
-    let at = |x: &[DVec3], t: [u32; 3]| t.map(|v| x[v as usize]);
+    let at = |x: Positions<'_>, t: [u32; 3]| t.map(|v| x[v as usize]);
     let (start, end) = (at(step.start, of_body), at(step.goal, of_body));
     let normal = (start[1] - start[0]).cross(start[2] - start[0]);
     let length = normal.length();
-    let gap = |x: &[DVec3], of_body: &[DVec3; 3]| {
+    let gap = |x: Positions<'_>, of_body: &[DVec3; 3]| {
         let heights = |t: &[DVec3; 3]| t.map(|p| normal.dot(p - of_body[0]));
         let (cloth, body) = (heights(&at(x, cloth)), heights(of_body));
         let low = cloth[0].min(cloth[1]).min(cloth[2]);
@@ -90,7 +91,7 @@ fn is_above(step: &Truncate<'_>, cloth: [u32; 3], of_body: [u32; 3], margin: f64
 
 /// The rounding of heights of all points of a step, in m.
 pub(crate) fn margin_of(step: &Truncate<'_>) -> f64 {
-    let all = step.start.iter().chain(step.goal);
+    let all = step.start.iter().chain(step.goal.iter());
     margin_within(all.map(|x| x.abs().max_element()).fold(0.0, f64::max))
 }
 
@@ -144,8 +145,8 @@ impl Hits {
         scenery: &Scenery,
         (candidates, margin): (&[Vec<Candidate>], f64),
     ) {
-        // Cloth comes first among triangles, and so among edges.
-        let (triangles, edges) = (step.surface.triangles(), step.surface.edges());
+        let cloth = step.surface.cloth();
+        let (triangles, edges) = (cloth.triangles(), cloth.edges());
         for candidate in candidates.iter().flatten() {
             let &Candidate { kind, body, a, b } = candidate;
             match kind {
@@ -172,7 +173,7 @@ impl Hits {
                         self.test(step, Meeting::Round { face, body }, margin);
                     }
                     Form::Plane { .. } | Form::Distance(_) => {
-                        for vertex in step.surface.owned_vertices(a) {
+                        for vertex in cloth.owned_vertices(a) {
                             self.test(step, Meeting::Vertex { vertex, body }, margin);
                         }
                     }
@@ -201,9 +202,9 @@ impl Hits {
 
     /// Tests the features of a triangle of cloth and one of a body.
     fn test_triangles(&mut self, step: &Truncate<'_>, [s, t]: [u32; 2], margin: f64) {
-        let triangles = step.surface.triangles();
+        let corners = |t: u32| step.surface.corners(t);
         self.tests += 1;
-        if !is_above(step, triangles[s as usize], triangles[t as usize], margin) {
+        if !is_above(step, corners(s), corners(t), margin) {
             step.features_of(s, t, |pair| self.test_features(step, pair, margin));
         }
     }
@@ -336,7 +337,7 @@ fn pierced(
 ) {
     let bodies: BTreeSet<u32> = vertices.iter().map(|&[_, body]| body).collect();
     let of = |t: &[u32; 3]| step.body(t[0]);
-    let triangles = || step.surface.triangles().iter().copied();
+    let triangles = || step.surface.iter();
     let is_asked = |t: &[u32; 3]| t.iter().any(|&v| asked[v as usize]);
     let cloth: Vec<_> = triangles()
         .filter(|t| of(t).is_none() && is_asked(t))
@@ -344,7 +345,8 @@ fn pierced(
     let solids: Vec<_> = triangles()
         .filter(|t| of(t).is_some_and(|body| bodies.contains(&body)))
         .collect();
-    let [skin, solid] = [&cloth, &solids].map(|all| Skin::new(step.start, all));
+    let start = step.start.to_vec();
+    let [skin, solid] = [&cloth, &solids].map(|all| Skin::new(&start, all));
     let between = skin.crossings_with(&solid);
     for (edge, face) in between.through_second {
         if let Some(body) = of(&solids[face as usize]) {

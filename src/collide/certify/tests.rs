@@ -135,10 +135,10 @@ impl Cloth {
 
     fn truncate<'a>(&'a self, goal: &'a [DVec3]) -> Truncate<'a> {
         Truncate {
-            surface: &self.surface,
+            surface: (&self.surface).into(),
             tree: &self.tree,
-            start: &self.x,
-            goal,
+            start: (&self.x).into(),
+            goal: goal.into(),
             masses: &self.masses,
             movable: self.movable,
             movers: std::slice::from_ref(&self.mover),
@@ -588,12 +588,12 @@ fn sheets_of_unequal_mass_keep_their_momentum() {
     for step in 0..6 {
         let goal: Vec<DVec3> = x.iter().zip(&u).map(|(x, u)| *x + *u).collect();
         let truncate = Truncate {
-            start: &x,
+            start: (&x).into(),
             ..cloth.truncate(&goal)
         };
         let found = respond(&truncate, &uncertified(&truncate));
         let last = Truncate {
-            goal: &found.goal,
+            goal: (&found.goal).into(),
             ..truncate
         };
         let cut = last.run(&found.left);

@@ -7,26 +7,26 @@ use glam::DVec3;
 
 use super::bodies::Mover;
 use super::common::{self, Components};
+use super::joined::{Positions, Triangles};
 use super::meeting::{Meeting, Pair, Squeezed};
 use super::near_pairs::Round;
 use super::plane::{self, Advance, Limits, Motion};
 use super::search;
 use super::solids::{FaceAndRound, VertexAndField, VertexAndPlane};
 use crate::collide::bvh::tree::Bvh;
-use crate::collide::surface::Surface;
 use crate::collide::tangles::Kept;
 
 /// A step that is to be truncated.
 #[derive(Clone, Copy, Debug)]
 pub struct Truncate<'a> {
     /// All triangles: of cloth, and after it of bodies.
-    pub surface: &'a Surface,
+    pub surface: Triangles<'a>,
     /// A tree over the triangles.
     pub tree: &'a Bvh,
     /// The position at which each vertex starts, in m.
-    pub start: &'a [DVec3],
+    pub start: Positions<'a>,
     /// The position to which each vertex would go, in m.
-    pub goal: &'a [DVec3],
+    pub goal: Positions<'a>,
     /// The mass of each vertex of cloth in kg: common motion is a mean by mass.
     pub masses: &'a [f64],
     /// Vertices from this number on cannot be stopped: those of bodies. Their features are not
@@ -177,15 +177,20 @@ impl Truncate<'_> {
             progress.found.rounds += 1;
             changed.fill(false);
             self.apply(&mut progress, &mut changed);
-            self.refit(&progress.ends, &changed, &mut round);
             let ends = std::mem::take(&mut progress.ends);
+            self.refit((&ends).into(), &changed, &mut round);
             let mut meetings = Vec::new();
-            self.search(&ends, &changed, &mut round, |pair| {
+            self.search((&ends).into(), &changed, &mut round, |pair| {
                 meetings.push(Meeting::Features(pair));
             });
-            self.search_solids(&ends, Some(&progress.common), &changed, |meeting| {
-                meetings.push(meeting);
-            });
+            self.search_solids(
+                (&ends).into(),
+                Some(&progress.common),
+                &changed,
+                |meeting| {
+                    meetings.push(meeting);
+                },
+            );
             progress.ends = ends;
             for meeting in &meetings {
                 self.judge(meeting, &mut progress);

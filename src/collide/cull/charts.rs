@@ -15,7 +15,7 @@ use glam::{DVec2, DVec3};
 
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::surface::{NO_FACE, Surface};
-use crate::heap_bytes::{counts_heap, owns_no_heap};
+use crate::heap_bytes::{HeapBytes, counts_heap, owns_no_heap};
 use crate::parallel;
 use crate::simd::InstructionSet;
 
@@ -174,12 +174,19 @@ impl Margin {
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct Places {
     spots: Vec<Spot>,
-    charts: Vec<u32>,
-    /// The chart of all nodes, if all lie in one.
+    /// The chart of all nodes, if all lie in one; otherwise those of each.
     chart: Option<u32>,
+    charts: Vec<u32>,
 }
 
 counts_heap!(Places: spots, charts, chart);
+
+impl Places {
+    /// The chart of a node.
+    fn chart_of(&self, node: u32) -> u32 {
+        self.chart.unwrap_or_else(|| self.charts[node as usize])
+    }
+}
 
 /// The places of nodes of two trees together.
 #[derive(Clone, Copy, Debug)]
@@ -215,7 +222,10 @@ impl<'a> Together<'a> {
         [one, two]: [&'a Places; 2],
         margin: Margin,
     ) -> Option<Self> {
-        let roots = [*one.charts.first()?, *two.charts.first()?];
+        if one.spots.is_empty() || two.spots.is_empty() {
+            return None;
+        }
+        let roots = [one, two].map(|of| of.chart_of(0));
         let chart = one.chart.filter(|_| one.chart == two.chart);
         let together = Self {
             charts,
@@ -269,7 +279,7 @@ impl<'a> Together<'a> {
     fn elsewhere(&self, node: u32, other: u32) -> ((u32, u32), bool) {
         let place = |of: &Places, node: u32| {
             let [low, high] = of.spots[node as usize].ends();
-            let chart = of.charts[node as usize];
+            let chart = of.chart_of(node);
             Place { chart, low, high }
         };
         let block = (self.charts).block(place(self.one, node).join(place(self.two, other)));
@@ -369,7 +379,7 @@ pub(in crate::collide) struct Tile {
     /// Corners of the triangles that touch it.
     pub(in crate::collide) vertices: Vec<u32>,
     /// Triangles that touch it, by their cells.
-    pub(in crate::collide) triangles: Vec<TileTriangle>,
+    pub(in crate::collide) triangles: TileTriangles,
     /// The largest sum of magnitudes in a column of their inverses, in 1/m.
     pub(in crate::collide) steepest: f64,
     /// The flags that say which blocks are whole.
@@ -380,19 +390,77 @@ pub(in crate::collide) struct Tile {
 
 counts_heap!(Tile: vertices, triangles, whole, next; without steepest);
 
+/// The triangles of a tile. Nearly all tiles have so few vertices that short numbers tell them.
+#[derive(Clone, Debug)]
+pub(in crate::collide) enum TileTriangles {
+    /// Numbers of vertices have 16 bits.
+    Few(Vec<TileTriangle<u16>>),
+    /// There are more vertices.
+    Many(Vec<TileTriangle<u32>>),
+}
+
+impl TileTriangles {
+    fn new(triangles: Vec<TileTriangle<u32>>, vertices: usize) -> Self {
+        let is_short = vertices <= usize::from(u16::MAX);
+        if !is_short {
+            return Self::Many(triangles);
+        }
+        let short = |of: &TileTriangle<u32>| TileTriangle {
+            corners: of.corners.map(|corner| corner as u16),
+            cells: of.cells,
+            inverse: of.inverse,
+        };
+        Self::Few(triangles.iter().map(short).collect())
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Few(all) => all.len(),
+            Self::Many(all) => all.len(),
+        }
+    }
+}
+
+impl HeapBytes for TileTriangles {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Few(all) => all.heap_bytes(),
+            Self::Many(all) => all.heap_bytes(),
+        }
+    }
+}
+
+/// The lowest and the highest cell of a triangle within a tile, three bits for each of x, y, x, y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::collide) struct CellRange(u16);
+
+impl CellRange {
+    pub(in crate::collide) fn new([x0, y0, x1, y1]: [u8; 4]) -> Self {
+        let [x0, y0, x1, y1] = [x0, y0, x1, y1].map(u16::from);
+        Self(x0 | y0 << 3 | x1 << 6 | y1 << 9)
+    }
+
+    /// The cells: x, y, x, y.
+    #[inline(always)]
+    pub(in crate::collide) fn ends(self) -> [usize; 4] {
+        let bits = usize::from(self.0);
+        [bits & 7, bits >> 3 & 7, bits >> 6 & 7, bits >> 9 & 7]
+    }
+}
+
 /// A triangle of a tile.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::collide) struct TileTriangle {
+pub(in crate::collide) struct TileTriangle<V> {
     /// Its corners among the vertices of the tile.
-    pub(in crate::collide) corners: [u32; 3],
-    /// Its lowest and its highest cell: x, y, x, y.
-    pub(in crate::collide) cells: [u8; 4],
+    pub(in crate::collide) corners: [V; 3],
+    /// Its lowest and its highest cell.
+    pub(in crate::collide) cells: CellRange,
     /// The inverse of the matrix whose columns are its edges from the first corner, by columns, in
     /// 1/m.
     pub(in crate::collide) inverse: [f32; 4],
 }
 
-owns_no_heap!(TileTriangle);
+owns_no_heap!(TileTriangle<u16>, TileTriangle<u32>);
 
 /// The work that the separation bounds of a tile take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -585,18 +653,20 @@ impl Charts {
                         let at = vertices.binary_search(&v);
                         at.expect("a vertex of the tile") as u32
                     }),
-                    cells: [
+                    cells: CellRange::new([
                         cell(low[0], x),
                         cell(low[1], y),
                         cell(high[0], x),
                         cell(high[1], y),
-                    ],
+                    ]),
                     inverse: [u.x, u.y, v.x, v.y],
                 }
             };
-            let mut parts: Vec<TileTriangle> = triangles.into_iter().map(&mut part).collect();
+            let mut parts: Vec<TileTriangle<u32>> = triangles.into_iter().map(&mut part).collect();
             // Triangles in the same cells are taken together.
-            parts.sort_by_key(|part| part.cells.map(u32::from));
+            parts.sort_by_key(|part| part.cells.ends());
+            vertices.shrink_to_fit();
+            let parts = TileTriangles::new(parts, vertices.len());
             let mut whole = Vec::with_capacity(BLOCKS);
             for level in 0..LEVELS {
                 let side = TILE >> level;
@@ -742,10 +812,11 @@ impl Charts {
         }
         let charts: Vec<u32> = places.iter().map(|place| place.chart).collect();
         let first = charts.first().copied().filter(|&chart| chart != NONE);
+        let chart = first.filter(|first| charts.iter().all(|chart| chart == first));
         Places {
             spots: places.into_iter().map(Spot::new).collect(),
-            chart: first.filter(|first| charts.iter().all(|chart| chart == first)),
-            charts,
+            charts: chart.map_or(charts, |_| Vec::new()),
+            chart,
         }
     }
 
@@ -772,6 +843,7 @@ impl Charts {
     /// Forgets the parts that only finding pairs needs.
     pub(in crate::collide) fn without_cells(mut self) -> Self {
         self.in_cells = Vec::new();
+        self.places = Vec::new();
         self.corners = Vec::new();
         self.boxes = Vec::new();
         self

@@ -7,6 +7,7 @@
 //! is large enough for just its distance. On a mesh whose cells are larger than the reach there are
 //! few or none.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use glam::{DVec2, DVec3};
@@ -40,81 +41,111 @@ pub(in crate::collide) struct RestAdjacentGroup {
     pub(in crate::collide) block: (u32, u32),
     /// The least square of their distances.
     pub(in crate::collide) square: f32,
+    /// The first of its runs.
     first: u32,
 }
 
 owns_no_heap!(RestAdjacentGroup);
 
-/// The rest-adjacent pairs of a patch, to which the first feature of each belongs.
+/// The pairs of a group that have the same first feature: they follow each other in its row.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// The first feature, with [`EDGES`] for an edge.
+    a: u32,
+    /// The place in its row at which they begin.
+    from: u16,
+    /// How many there are.
+    count: u16,
+}
+
+owns_no_heap!(Run);
+
+/// The mark of a run of pairs of edges.
+const EDGES: u32 = 1 << 31;
+
+/// The groups of the rest-adjacent pairs of a patch, to which the first feature of each belongs.
 #[derive(Clone, Debug, Default)]
-pub(in crate::collide) struct RestAdjacentPairs {
+struct Groups {
     groups: Vec<RestAdjacentGroup>,
-    pairs: Vec<RestAdjacentPair>,
+    runs: Vec<Run>,
 }
 
-counts_heap!(RestAdjacentPairs: groups, pairs);
-
-impl RestAdjacentPairs {
-    /// The groups of pairs.
-    pub(in crate::collide) fn groups(&self) -> &[RestAdjacentGroup] {
-        &self.groups
-    }
-
-    /// The pairs of a group.
-    pub(in crate::collide) fn pairs(&self, group: usize) -> &[RestAdjacentPair] {
-        let end = self
-            .groups
-            .get(group + 1)
-            .map_or(self.pairs.len(), |next| next.first as usize);
-        &self.pairs[self.groups[group].first as usize..end]
-    }
-}
+counts_heap!(Groups: groups, runs);
 
 /// All rest-adjacent pairs of a cloth.
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct RestAdjacent {
-    patches: Vec<RestAdjacentPairs>,
+    patches: Vec<Groups>,
     /// The rest-adjacent triangles of each vertex, and the rest-adjacent edges with larger numbers
     /// of each edge.
-    faces: Lists,
-    edges: Lists,
+    faces: Rows,
+    edges: Rows,
 }
 
 counts_heap!(RestAdjacent: patches, faces, edges);
 
-/// Ascending numbers for each of many things.
-#[derive(Clone, Debug, Default)]
-struct Lists {
-    starts: Vec<u32>,
-    entries: Vec<u32>,
+/// The rest-adjacent pairs of a patch.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::collide) struct RestAdjacentPairs<'a> {
+    all: &'a RestAdjacent,
+    of: &'a Groups,
 }
 
-counts_heap!(Lists: starts, entries);
+impl<'a> RestAdjacentPairs<'a> {
+    /// The groups of pairs.
+    pub(in crate::collide) fn groups(self) -> &'a [RestAdjacentGroup] {
+        &self.of.groups
+    }
 
-impl Lists {
-    /// The second numbers of pairs by the first, of which there are `count`.
-    fn new<I: Iterator<Item = (u32, u32)>>(pairs: impl Fn() -> I, count: usize) -> Self {
-        let mut starts = vec![0_u32; count + 1];
-        pairs().for_each(|(a, _)| starts[a as usize + 1] += 1);
-        for k in 0..count {
-            starts[k + 1] += starts[k];
+    /// The pairs of a group.
+    #[inline]
+    pub(in crate::collide) fn pairs(
+        self,
+        group: usize,
+    ) -> impl Iterator<Item = RestAdjacentPair> + 'a {
+        let Groups { groups, runs } = self.of;
+        let end = groups
+            .get(group + 1)
+            .map_or(runs.len(), |next| next.first as usize);
+        let runs = &runs[groups[group].first as usize..end];
+        runs.iter().flat_map(move |run| self.all.run(run))
+    }
+}
+
+/// The second features of pairs, for each of many first ones, in no order that matters.
+#[derive(Clone, Debug, Default)]
+struct Rows {
+    starts: Vec<u32>,
+    entries: Vec<u32>,
+    /// The squares of distances in the chart in m², or less.
+    squares: Vec<f32>,
+}
+
+counts_heap!(Rows: starts, entries, squares);
+
+impl Rows {
+    /// Rows of these lengths, to be filled.
+    fn new(lengths: Vec<u32>) -> Self {
+        let mut starts = lengths;
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += std::mem::replace(start, sum);
         }
-        let mut next = starts.clone();
-        let mut entries = vec![0; starts[count] as usize];
-        for (a, b) in pairs() {
-            let at = &mut next[a as usize];
-            entries[*at as usize] = b;
-            *at += 1;
+        starts.push(sum);
+        starts.shrink_to_fit();
+        Self {
+            starts,
+            entries: vec![NONE; sum as usize],
+            squares: vec![0.0; sum as usize],
         }
-        for row in starts.windows(2) {
-            entries[row[0] as usize..row[1] as usize].sort_unstable();
-        }
-        Self { starts, entries }
+    }
+
+    fn row(&self, a: u32) -> Range<usize> {
+        self.starts[a as usize] as usize..self.starts[a as usize + 1] as usize
     }
 
     fn has(&self, a: u32, b: u32) -> bool {
-        let range = self.starts[a as usize] as usize..self.starts[a as usize + 1] as usize;
-        self.entries[range].contains(&b)
+        self.entries[self.row(a)].contains(&b)
     }
 }
 
@@ -140,36 +171,111 @@ impl RestAdjacent {
                 let new = found.len() - before;
                 if count.fetch_add(new, Ordering::Relaxed) + new > most {
                     // There are too many in all, whichever were found first.
-                    return RestAdjacentPairs::default();
+                    return Vec::new();
                 }
             }
-            grouped(found)
+            found.sort_unstable_by_key(|(block, pair)| (*block, pair.edges, pair.a, pair.b));
+            found.shrink_to_fit();
+            found
         };
-        let patches = parallel::map(patches.len(), of_patch);
+        let found = parallel::map(patches.len(), of_patch);
         if count.into_inner() > most {
             return None;
         }
-        let list = |edges: bool, count: usize| {
-            let pairs = patches.iter().flat_map(|of| &of.pairs);
-            let chosen = pairs.filter(move |pair| pair.edges == edges);
-            Lists::new(|| chosen.clone().map(|pair| (pair.a, pair.b)), count)
-        };
         let vertices = surface.triangles().iter().flatten().max();
         let vertices = vertices.map_or(0, |&v| v as usize + 1);
-        let (faces, edges) = parallel::join(
-            || list(false, vertices),
-            || list(true, surface.edges().len()),
-        );
-        Some(Self {
-            faces,
+        Self::of_found(found, [vertices, surface.edges().len()])
+    }
+
+    /// The pairs of each patch, sorted by their groups, with this number of vertices and of edges.
+    /// `None` if one of these has too many.
+    fn of_found(found: Vec<Vec<Found>>, [vertices, edges]: [usize; 2]) -> Option<Self> {
+        if edges > EDGES as usize {
+            return None;
+        }
+        let (mut of_faces, mut of_edges) = (vec![0_u32; vertices], vec![0_u32; edges]);
+        for (_, pair) in found.iter().flatten() {
+            let lengths = match pair.edges {
+                true => &mut of_edges,
+                false => &mut of_faces,
+            };
+            lengths[pair.a as usize] += 1;
+        }
+        let longest = of_faces.iter().chain(&of_edges).max();
+        if longest.is_some_and(|&longest| longest > u32::from(u16::MAX)) {
+            return None;
+        }
+        let mut all = Self {
+            patches: Vec::with_capacity(found.len()),
+            faces: Rows::new(of_faces),
+            edges: Rows::new(of_edges),
+        };
+        // The number of entries that each row has so far.
+        let mut filled = [vec![0_u16; vertices], vec![0_u16; edges]];
+        for found in found {
+            all.add_patch(found, &mut filled);
+        }
+        Some(all)
+    }
+
+    /// Appends the groups of a patch, and puts its pairs into their rows.
+    fn add_patch(&mut self, found: Vec<Found>, filled: &mut [Vec<u16>; 2]) {
+        let mut of = Groups::default();
+        for (block, pair) in found {
+            let is_new = of.groups.last().is_none_or(|group| group.block != block);
+            let a = pair.a | (u32::from(pair.edges) * EDGES);
+            let rows = match pair.edges {
+                true => &mut self.edges,
+                false => &mut self.faces,
+            };
+            let filled = &mut filled[usize::from(pair.edges)][pair.a as usize];
+            let at = rows.row(pair.a).start + usize::from(*filled);
+            (rows.entries[at], rows.squares[at]) = (pair.b, pair.square);
+            match of.runs.last_mut().filter(|run| !is_new && run.a == a) {
+                Some(run) => run.count += 1,
+                None => of.runs.push(Run {
+                    a,
+                    from: *filled,
+                    count: 1,
+                }),
+            }
+            *filled += 1;
+            match of.groups.last_mut().filter(|_| !is_new) {
+                Some(group) => group.square = group.square.min(pair.square),
+                None => of.groups.push(RestAdjacentGroup {
+                    block,
+                    square: pair.square,
+                    first: of.runs.len() as u32 - 1,
+                }),
+            }
+        }
+        of.groups.shrink_to_fit();
+        of.runs.shrink_to_fit();
+        self.patches.push(of);
+    }
+
+    /// The pairs of a run.
+    #[inline]
+    fn run(&self, run: &Run) -> impl Iterator<Item = RestAdjacentPair> + '_ {
+        let (edges, a) = (run.a & EDGES != 0, run.a & !EDGES);
+        let rows = if edges { &self.edges } else { &self.faces };
+        let first = rows.starts[a as usize] as usize + usize::from(run.from);
+        let run = first..first + usize::from(run.count);
+        let pairs = rows.entries[run.clone()].iter().zip(&rows.squares[run]);
+        pairs.map(move |(&b, &square)| RestAdjacentPair {
             edges,
-            patches,
+            a,
+            b,
+            square,
         })
     }
 
     /// The pairs of a patch.
-    pub(in crate::collide) fn of_patch(&self, patch: u32) -> &RestAdjacentPairs {
-        &self.patches[patch as usize]
+    pub(in crate::collide) fn of_patch(&self, patch: u32) -> RestAdjacentPairs<'_> {
+        RestAdjacentPairs {
+            all: self,
+            of: &self.patches[patch as usize],
+        }
     }
 
     /// A triangle with the second feature of each pair of a patch.
@@ -178,7 +284,8 @@ impl RestAdjacent {
         patch: u32,
         surface: &'a Surface,
     ) -> impl Iterator<Item = u32> + 'a {
-        let pairs = self.of_patch(patch).pairs.iter();
+        let runs = self.patches[patch as usize].runs.iter();
+        let pairs = runs.flat_map(|run| self.run(run));
         pairs.map(|pair| match pair.edges {
             true => surface.faces_at(pair.b)[0],
             false => pair.b,
@@ -261,28 +368,6 @@ fn find_pairs(
             }
         }
     }
-}
-
-/// Sorts pairs by their blocks.
-fn grouped(mut found: Vec<Found>) -> RestAdjacentPairs {
-    found.sort_unstable_by_key(|(block, pair)| (*block, pair.edges, pair.a, pair.b));
-    let mut rest_adjacent = RestAdjacentPairs {
-        pairs: Vec::with_capacity(found.len()),
-        ..RestAdjacentPairs::default()
-    };
-    for (block, pair) in found {
-        match rest_adjacent.groups.last_mut() {
-            Some(group) if group.block == block => group.square = group.square.min(pair.square),
-            _ => rest_adjacent.groups.push(RestAdjacentGroup {
-                block,
-                square: pair.square,
-                first: rest_adjacent.pairs.len() as u32,
-            }),
-        }
-        rest_adjacent.pairs.push(pair);
-    }
-    rest_adjacent.groups.shrink_to_fit();
-    rest_adjacent
 }
 
 fn to_triangle(p: DVec2, corners: [DVec2; 3]) -> f64 {

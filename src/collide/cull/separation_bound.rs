@@ -41,7 +41,9 @@
 
 use glam::DVec3;
 
-use crate::collide::cull::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
+use crate::collide::cull::charts::{
+    BLOCKS, LEVELS, TILE, Tile, TileTriangle, TileTriangles, first_of_level,
+};
 use crate::heap_bytes::owns_no_heap;
 use crate::simd::{InstructionSet, Kernel, Lanes, up_to_avx2};
 use crate::simd::{greater, lesser};
@@ -333,25 +335,9 @@ impl Kernel for Making<'_> {
             return;
         };
         out.resize(BLOCKS, Gradients::NONE);
-        let mut all = Gradients::NONE;
-        let mut parts = tile.triangles.iter().peekable();
-        while let Some(part) = parts.next() {
-            let [a, b, c] = part.corners;
-            let corners = [&ends[a as usize], &ends[b as usize], &ends[c as usize]];
-            all.join(&Gradients {
-                bounds: bounds(set, corners, &part.inverse, slack),
-            });
-            if parts.peek().is_some_and(|next| next.cells == part.cells) {
-                continue;
-            }
-            let [x0, y0, x1, y1] = part.cells;
-            for y in y0..=y1 {
-                let row = usize::from(y) * TILE as usize;
-                for cell in &mut out[row + usize::from(x0)..=row + usize::from(x1)] {
-                    cell.join(&all);
-                }
-            }
-            all = Gradients::NONE;
+        match &tile.triangles {
+            TileTriangles::Few(all) => join_triangles(set, all, ends, slack, out),
+            TileTriangles::Many(all) => join_triangles(set, all, ends, slack, out),
         }
         for level in 1..LEVELS {
             let (side, below) = (TILE >> level, first_of_level(level - 1));
@@ -366,6 +352,37 @@ impl Kernel for Making<'_> {
                 out[first_of_level(level) + cell] = bounds;
             }
         }
+    }
+}
+
+/// Joins the bounds of triangles to those of the cells that they touch.
+#[inline(always)]
+fn join_triangles<V: Copy + Into<u32>>(
+    set: impl InstructionSet,
+    triangles: &[TileTriangle<V>],
+    ends: &[Ends],
+    slack: Slack,
+    cells: &mut [Gradients],
+) {
+    let mut all = Gradients::NONE;
+    let mut parts = triangles.iter().peekable();
+    while let Some(part) = parts.next() {
+        let [a, b, c] = part.corners;
+        let [a, b, c] = [a.into() as usize, b.into() as usize, c.into() as usize];
+        all.join(&Gradients {
+            bounds: bounds(set, [&ends[a], &ends[b], &ends[c]], &part.inverse, slack),
+        });
+        if parts.peek().is_some_and(|next| next.cells == part.cells) {
+            continue;
+        }
+        let [x0, y0, x1, y1] = part.cells.ends();
+        for y in y0..=y1 {
+            let row = y * TILE as usize;
+            for cell in &mut cells[row + x0..=row + x1] {
+                cell.join(&all);
+            }
+        }
+        all = Gradients::NONE;
     }
 }
 
@@ -522,7 +539,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::collide::cull::charts::{NONE, TileTriangle};
+    use crate::collide::cull::charts::{CellRange, NONE};
     use crate::simd::{Plain, by_each_set};
 
     /// The gradients of a triangle that is half of a unit square at rest.
@@ -576,12 +593,12 @@ mod tests {
     fn tile() -> Tile {
         let part = TileTriangle {
             corners: [0, 1, 2],
-            cells: [0; 4],
+            cells: CellRange::new([0; 4]),
             inverse: [1.0, 0.0, 0.0, 1.0],
         };
         Tile {
             vertices: vec![0, 1, 2],
-            triangles: vec![part],
+            triangles: TileTriangles::Few(vec![part]),
             steepest: 1.0,
             whole: vec![true; BLOCKS],
             next: [NONE; 3],

@@ -12,8 +12,8 @@
 use std::cell::Cell;
 
 use crate::collide::bvh::quantised::{Nodes, Quantised};
+use crate::collide::bvh::refit::Refit;
 use crate::collide::bvh::tree::Bvh;
-use crate::collide::cloth::ClothSurface;
 use crate::collide::narrow::closest_four::Pairs;
 use crate::collide::narrow::contact::{Contact, PairKind};
 use crate::collide::narrow::features;
@@ -31,8 +31,8 @@ const EDGES: usize = 9;
 /// The leaves of a patch, with their volumes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct Leaves<'a> {
-    cloth: &'a ClothSurface,
     tree: &'a Bvh,
+    refit: &'a Refit,
     nodes: Nodes<'a>,
     vertices: &'a [Quantised],
 }
@@ -45,8 +45,8 @@ impl<'a> Leaves<'a> {
         volumes: &'a Held<'_>,
     ) -> Self {
         Self {
-            cloth: snap.cloth,
             tree: &snap.cloth.patches()[patch as usize],
+            refit: snap.cloth.refit(patch),
             nodes: volumes.nodes(),
             vertices: volumes.vertices(),
         }
@@ -60,11 +60,10 @@ impl<'a> Leaves<'a> {
 
     #[inline(always)]
     fn side(&self, leaf: u32) -> Side {
-        let triangle = self.triangle(leaf);
         Side {
             leaf,
-            triangle,
-            places: self.cloth.places(triangle),
+            triangle: self.triangle(leaf),
+            places: self.refit.places_of(leaf),
         }
     }
 

@@ -96,7 +96,7 @@ impl<'a> Snapshot<'a> {
     pub(in crate::collide) fn rest_adjacent_pairs(
         &self,
         patch: u32,
-    ) -> Option<&'a RestAdjacentPairs> {
+    ) -> Option<RestAdjacentPairs<'a>> {
         self.rest_adjacent()
             .map(|rest_adjacent| rest_adjacent.of_patch(patch))
     }

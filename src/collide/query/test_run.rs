@@ -501,7 +501,7 @@ fn test_rest_adjacent(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: 
         }
         for pair in rest_adjacent.pairs(index as usize) {
             if pair.square <= apart {
-                out.rest_adjacent(snap, pair);
+                out.rest_adjacent(snap, &pair);
             }
         }
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use glam::DVec3;
 
 use super::{Certification, GAP, Goals};
-use crate::collide::certify::{Mover, Truncate, is_crossing, touching};
+use crate::collide::certify::{Mover, Positions, Truncate, is_crossing, touching};
 use crate::collide::tangles::{Kept, Member, Tangled, directions};
 use crate::step::state::State;
 use crate::step::world::World;
@@ -145,15 +145,14 @@ impl Certification {
     ) -> T {
         let resting: Vec<Mover> = movers.iter().map(Mover::at_its_end).collect();
         let [placed, _] = self.scenery.ends(&resting);
-        let mut all = x.to_vec();
-        all.extend(placed);
+        let all = Positions::new(x, &placed);
         look(&Truncate {
-            surface: self.scenery.surface(),
+            surface: self.scenery.triangles(),
             tree: self.scenery.tree(),
-            start: &all,
-            goal: &all,
+            start: all,
+            goal: all,
             masses: world.model().masses(),
-            movable: self.scenery.cloth(),
+            movable: self.scenery.movable(),
             movers: &resting,
             body_of: self.scenery.body_of(),
             held: &self.held,

@@ -32,7 +32,7 @@ use super::exchange::seen::Seen;
 use super::state::State;
 use super::world::World;
 use crate::collide::certify::{
-    Meeting, Mover, Scenery, Truncate, exceeders, margin_of, margin_within, respond,
+    Meeting, Mover, Positions, Scenery, Truncate, exceeders, margin_of, margin_within, respond,
 };
 use crate::collide::tangles::{Kept, Member};
 use crate::collide::{ClothSurface, Extent};
@@ -55,10 +55,6 @@ const LED_OUT: f64 = 0.1;
 #[derive(Debug)]
 pub(crate) struct Certification {
     scenery: Arc<Scenery>,
-    /// The positions at which all vertices start and to which they would go, those of cloth before
-    /// those of bodies, in m.
-    start: Vec<DVec3>,
-    goal: Vec<DVec3>,
     /// The mean length of edges at rest, in m.
     edge: f64,
     /// Vertices, each with a body that lets it through, ascending.
@@ -71,7 +67,7 @@ pub(crate) struct Certification {
     cuts: Vec<Cut>,
 }
 
-counts_heap!(Certification: start, goal, suspended, held, kept, cuts; without scenery, edge);
+counts_heap!(Certification: suspended, held, kept, cuts; without scenery, edge);
 
 /// A velocity that certification has changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -210,8 +206,6 @@ impl Certification {
         let geometry = world.geometry();
         world.scenery().map(|scenery| Self {
             scenery: Arc::clone(scenery),
-            start: Vec::new(),
-            goal: Vec::new(),
             edge: mean_edge(geometry.cloth),
             suspended: Vec::new(),
             held: world.pinned().to_vec(),
@@ -326,31 +320,8 @@ impl Certification {
         let led = self.lead_out(at, state, &mut goals, &movers);
         let pulled = self.pull(world, state, &mut goals, dt);
         let ends = self.scenery.ends(&movers);
-        for (all, of_cloth, of_bodies) in [
-            (&mut self.start, &state.x[..], &ends[0]),
-            (&mut self.goal, &*goals.moved, &ends[1]),
-        ] {
-            all.clear();
-            // They keep their lengths from substep to substep: room for more would stay empty.
-            all.reserve_exact(of_cloth.len() + of_bodies.len());
-            all.extend_from_slice(of_cloth);
-            all.extend_from_slice(of_bodies);
-        }
-        let step = Truncate {
-            surface: self.scenery.surface(),
-            tree: self.scenery.tree(),
-            start: &self.start,
-            goal: &self.goal,
-            masses: world.model().masses(),
-            movable: self.scenery.cloth(),
-            movers: &movers,
-            body_of: self.scenery.body_of(),
-            held: &self.held,
-            suspended: &self.suspended,
-            kept: &self.kept,
-            self_collision: geometry.self_collision,
-            least: GAP * geometry.distances.least(),
-        };
+        let goal = Positions::new(goals.moved, &ends[1]);
+        let step = self.step(world, [Positions::new(&state.x, &ends[0]), goal], &movers);
         let exceeders = self.exceeders(at, (state, detection), goals.moved);
         let margin = if places.all_known {
             margin_of(&step)
@@ -389,10 +360,8 @@ impl Certification {
                     goals.change(v, state.x[v], responded.goal[v], dt);
                 }
             }
-            let step = Truncate {
-                goal: &responded.goal,
-                ..step
-            };
+            let goal = Positions::from(&responded.goal);
+            let step = self.step(world, [Positions::new(&state.x, &ends[0]), goal], &movers);
             let found = step.run(&responded.left);
             certified.rounds = responded.rounds + found.rounds;
             if let Some(first) = found.squeezed.first()
@@ -428,6 +397,31 @@ impl Certification {
         certified.kept = self.kept.vertices() as u64;
         self.cuts = goals.summed();
         Ok(Some(certified))
+    }
+
+    /// The substep as truncation takes it, with vertices that start and would go to these places.
+    fn step<'a>(
+        &'a self,
+        world: &'a World,
+        [start, goal]: [Positions<'a>; 2],
+        movers: &'a [Mover],
+    ) -> Truncate<'a> {
+        let geometry = world.geometry();
+        Truncate {
+            surface: self.scenery.triangles(),
+            tree: self.scenery.tree(),
+            start,
+            goal,
+            masses: world.model().masses(),
+            movable: self.scenery.movable(),
+            movers,
+            body_of: self.scenery.body_of(),
+            held: &self.held,
+            suspended: &self.suspended,
+            kept: &self.kept,
+            self_collision: geometry.self_collision,
+            least: GAP * geometry.distances.least(),
+        }
     }
 
     /// Has vertices whose displacement is absurd go one edge beyond what their piece of cloth goes.

@@ -47,9 +47,8 @@ impl Collisions {
         let of_vertices: Vec<f64> = (model.cloth_of_vertex().iter())
             .map(|&cloth| scene.thickness(scene.cloths[cloth as usize].thickness))
             .collect();
-        let (triangles, patches) = (model.triangles(), tree.patch_count());
         let patch_of = |vertex| tree.patch_of(vertex);
-        let surface = ClothSurface::new(triangles, model.start(), patches, patch_of)
+        let surface = ClothSurface::sharing(model.shared(), tree.patch_count(), patch_of)
             .letting(passing_of(scene, model));
         let surface = match scene.cloths.iter().any(|cloth| cloth.rest.is_some()) {
             true => surface.with_shortening(model.shortening()),
@@ -89,7 +88,13 @@ impl Collisions {
             .zip(meshes)
             .zip(&of_bodies);
         let bodies: Vec<Collider> = meshes.map(collider).collect();
-        let scenery = || Arc::new(Scenery::new(surface.surface(), model.start(), &bodies));
+        let scenery = || {
+            Arc::new(Scenery::new(
+                surface.shared_surface(),
+                model.start(),
+                &bodies,
+            ))
+        };
         Self {
             scenery: scene.contact.certify.then(scenery),
             surface,
