@@ -18,7 +18,7 @@ usage() { sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
 
 # The last builds a program of its own, with MPI.
-stages=(drape finer million sharing sheet replay validation pictures gallery examples outer report order cores mpirun)
+stages=(drape finer million sharing sheet replay validation pictures gallery examples whole outer report order cores mpirun)
 declare -A takes=(
     [drape]="3 minutes: both scenes of the 2006 paper recorded, and studied on cores of today and of 2006"
     [finer]="5 minutes and 1 GB: drape-floor with 40,000 and 100,000 vertices (after drape)"
@@ -30,6 +30,7 @@ declare -A takes=(
     [pictures]="1 minute: drape-floor to its end, sheets that clash, and the parts of a shirt"
     [gallery]="4 minutes: ten scenes to their ends; needs cargo"
     [examples]="1 minute, or an hour with SIZES='small tenth': the examples of Selle et al. 2009"
+    [whole]="half a day on one core, and 5 GB: those examples in the paper's size to their ends; all of it, or some named in WHOLE"
     [outer]="15 minutes: the twister, certified after 1 to 16 substeps; needs cargo"
     [report]="half a minute: a scene under two policies, and its report; needs chromium, chromedriver and curl for pictures of it"
     [order]="6 minutes, and some more for building: what equal bits on any number of ranks cost; needs cargo"
@@ -70,7 +71,7 @@ shared=([drape-floor]="--set cloth.grid.vertices=200 --set contact.thickness=2mm
 shared_ranks=4,16,64,256 shared_patches=256
 declare -A replayed_on=([quick]="2 4 8" [one-sided]="8 16 32") replayed_steps=([quick]=160..175 [one-sided]=105..120)
 floor=(--set output.interval="2 s") shown_step=140 twister=(--until "1.6 s") wound=(--until "0.9 s") twister_substep=0.001 report=() mending=(--record 101..150 --steps 150) profile=(--release)
-gallery=() example_sizes=${SIZES:-small} example_small=() example_tenth=(--until "${TENTH_UNTIL:-0.2}") example_whole=(--until "${WHOLE_UNTIL:-0.01}")
+gallery=() example_sizes=${SIZES:-small} example_small=() example_tenth=(--until "${TENTH_UNTIL:-0.2}") example_whole=(--until "${WHOLE_UNTIL:-0.01}") whole=()
 if [ -n "$quick" ]; then
     steps=${STEPS:-4} repeat=${REPEAT:-1}
     cut=(--set cloth.grid.vertices=24 --set partition.patches=16)
@@ -81,7 +82,7 @@ if [ -n "$quick" ]; then
     sheet=(--steps 4 --record 3..4 --set cloth.grid.vertices=40 --set partition.patches=64) sheet_first=3
     replayed_on=([quick]=2 [one-sided]=8) replayed_steps=([quick]=3..4 [one-sided]=3..4)
     floor=(--set time.end="10 ms" --set output.interval="10 ms") shown_step=10 twister=(--until "0.032 s") wound=(--until "0.0032 s") twister_substep=0.001 report=(--steps 20) mending=(--record 3..4 --steps 4) profile=()
-    gallery=(--steps 2) example_sizes=small example_small=(--steps 2)
+    gallery=(--steps 2) example_sizes=small example_small=(--steps 2) whole=(--steps 2 --set detail=1)
 fi
 
 . benches/study/tables.sh

@@ -67,14 +67,15 @@ table_gallery() {
     done
 }
 
-# The examples of the paper: name, figure, and the details of a tenth of its size and of all of it.
-examples_2009=("twister 3 4 14" "leaves 9 5 16" "spinning-ball 11 6 20" "curtain 13 7 23" "wardrobe 15 7 23")
+# The examples of the paper: name, figure, the details of a tenth of its size and of all of it, and
+# the minutes that a frame took there.
+examples_2009=("twister 3 4 14" "leaves 9 5 16 5" "spinning-ball 11 6 20 20" "curtain 13 7 23 45" "wardrobe 15 7 23 6")
 
 # Without its set-up; the work of a thread.
 stage_examples() {
     local line name tenth whole size detail run until folder
     for line in "${examples_2009[@]}"; do
-        read -r name _ tenth whole <<<"$line"
+        read -r name _ tenth whole _ <<<"$line"
         for size in $example_sizes; do
             case $size in
             small) detail=1 until=("${example_small[@]}") ;;
@@ -94,13 +95,62 @@ stage_examples() {
     table_examples | fill examples
 }
 
+# The examples in the paper's size, to their ends. A run that was stopped goes on from its newest
+# checkpoint. Nothing else should run on its core: the table is of the time that steps have taken.
+stage_whole() {
+    local line name detail folder
+    for line in "${examples_2009[@]}"; do
+        read -r name _ _ detail _ <<<"$line"
+        folder=$out/whole-$name
+        [[ " ${WHOLE:-$name} " == *" $name "* ]] && [ ! -e "$folder/done" ] || continue
+        "$weft" run "scenes/2009/$name.toml" --set detail="$detail" "${whole[@]}" --ranks 1 --threads 1 --quiet \
+            --set output.pictures=false --set output.frames=false --resume=auto --out "$folder" >>"$folder.txt"
+        touch "$folder/done"
+    done
+    table_whole | fill whole
+}
+
+# The mean time of a step in ms, and that of the costliest 0.2 s, by a run's history.
+times_of_steps() { # FOLDER
+    awk -F, '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        {
+            simulated[++n] = $at["time_s"]
+            sum[n] = sum[n - 1] + 1e3 * ($at["physics_s"] + $at["collide_s"] + $at["solve_s"] + $at["response_s"] + $at["share_s"])
+        }
+        END {
+            for (last = 1; last <= n; last++) {
+                while (simulated[last] - simulated[first] > 0.2001) first++
+                if (last > first && (sum[last] - sum[first]) / (last - first) > most && (simulated[last] > 0.1999 || last == n))
+                    most = (sum[last] - sum[first]) / (last - first)
+            }
+            printf "%f %f\n", sum[n] / n, most
+        }' "$1/history.csv"
+}
+
+table_whole() {
+    local line name figure detail paper folder mean most vertices
+    head_of scene figure vertices steps 'µs a vertex and step' 'in the costliest 0.2 s' 'minutes of a core for 1/30 s of these' 'the paper, minutes a frame' memory
+    for line in "${examples_2009[@]}"; do
+        read -r name figure _ detail paper <<<"$line"
+        folder=$out/whole-$name
+        [ -e "$folder/done" ] || continue
+        read -r mean most <<<"$(times_of_steps "$folder")"
+        vertices=$(of_run "$folder" vertices)
+        printf '| `%s` | %s | %s | %s | %s | %s | %s | %s | %s MB |\n' "$name" "$figure" "$vertices" \
+            "$(of_run "$folder" steps)" "$(number '%.1f' '1e3 * x / y' "$mean" "$vertices")" "$(number '%.1f' '1e3 * x / y' "$most" "$vertices")" \
+            "$(number '%.1f' 'x / 60000 / 30 / y' "$most" 0.002)" "${paper:-}" \
+            "$(number '%.0f' 'x / 1e6' "$(of_run "$folder" peak_memory_bytes)")"
+    done
+}
+
 table_examples() {
     local line name figure tenth whole size detail run setup seconds megabytes vertices steps
     echo "| scene | figure | \`detail\` | vertices | steps | µs a vertex and step | memory |"
     echo "|---|---|---|---|---|---|---|"
     for size in $example_sizes; do
         for line in "${examples_2009[@]}"; do
-            read -r name figure tenth whole <<<"$line"
+            read -r name figure tenth whole _ <<<"$line"
             case $size in
             small) detail=1 ;;
             tenth) detail=$tenth ;;
