@@ -23,8 +23,7 @@ pub struct ClothSurface {
     rest: Arc<Vec<DVec3>>,
     /// See [`Self::with_shortening`]; empty where it is 1 everywhere.
     shortening: Vec<f64>,
-    /// The lowest vertex of the connected component of cloth that each vertex belongs to.
-    component: Vec<u32>,
+    components: Components,
     patches: Vec<Bvh>,
     /// The vertices of the triangles of each patch, ascending.
     patch_vertices: Vec<Vec<u32>>,
@@ -33,7 +32,7 @@ pub struct ClothSurface {
     refits: Vec<Refit>,
     shapes: Vec<Arc<Shape>>,
     /// A patch, and the place there, of each vertex of a triangle.
-    slots: Vec<(u32, u32)>,
+    slots: Slots,
     culling: Option<Culling>,
     /// The cloth that passes through itself to which each patch belongs; empty if there is none.
     passing: Vec<Option<u32>>,
@@ -46,7 +45,7 @@ impl HeapBytes for ClothSurface {
             surface,
             rest: _,
             shortening,
-            component,
+            components,
             patches,
             patch_vertices,
             refits,
@@ -57,7 +56,7 @@ impl HeapBytes for ClothSurface {
         } = self;
         let lists = patch_vertices.heap_bytes() + slots.heap_bytes();
         let own_refits: usize = refits.iter().map(Refit::bytes_without_shape).sum();
-        let of_vertices = shortening.heap_bytes() + component.heap_bytes() + passing.heap_bytes();
+        let of_vertices = shortening.heap_bytes() + components.heap_bytes() + passing.heap_bytes();
         surface.heap_bytes() - surface.bytes_of_triangles()
             + lists
             + of_vertices
@@ -139,10 +138,10 @@ impl ClothSurface {
         let (patch_vertices, patches): (Vec<Vec<u32>>, Vec<Bvh>) =
             parallel::map(own.len(), of_patch).into_iter().unzip();
         drop(own);
-        let mut slots = vec![(0, 0); rest.len()];
+        let mut slots = Slots::new(rest.len(), &patch_vertices);
         for (patch, vertices) in (0..).zip(&patch_vertices) {
             for (place, &vertex) in (0..).zip(vertices) {
-                slots[vertex as usize] = (patch, place);
+                slots.put(vertex, (patch, place));
             }
         }
         let mut shapes = BTreeMap::new();
@@ -156,11 +155,11 @@ impl ClothSurface {
             let places = |t: u32| triangles[t as usize].map(place);
             Refit::sharing(Arc::clone(&shapes[&tree.len()]), tree, places)
         };
-        let (refits, (surface, component)) = parallel::join(
+        let (refits, (surface, components)) = parallel::join(
             || parallel::map(patches.len(), refit),
             || {
                 let surface = || Surface::sharing(Arc::clone(&triangles), rest.len());
-                parallel::join(surface, || components(&triangles, rest.len()))
+                parallel::join(surface, || Components::new(&triangles, rest.len()))
             },
         );
         Self {
@@ -171,7 +170,7 @@ impl ClothSurface {
             slots,
             surface: Arc::new(surface),
             rest,
-            component,
+            components,
             shortening: Vec::new(),
             culling: None,
             passing: Vec::new(),
@@ -222,14 +221,21 @@ impl ClothSurface {
         let triangles: Vec<Vec<u32>> = self.patches.iter().map(triangles_of).collect();
         let distance = ADJACENT * reach;
         let charts = Charts::new(&self.surface, &self.rest);
-        let rest_adjacent = RestAdjacent::find(&self.surface, &charts, distance, &triangles);
-        self.culling = rest_adjacent.map(|rest_adjacent| Culling {
-            places: parallel::map(self.patches.len(), |patch| {
-                charts.places(&self.patches[patch])
-            }),
+        let found = RestAdjacent::find(&self.surface, &charts, distance, &triangles);
+        drop(triangles);
+        let Some(found) = found else {
+            return self;
+        };
+        let places = parallel::map(self.patches.len(), |patch| {
+            charts.places(&self.patches[patch])
+        });
+        // Before the pairs are joined, which takes memory.
+        let charts = charts.without_cells();
+        self.culling = found.joined().map(|rest_adjacent| Culling {
+            places,
             tiles: charts.work(),
             margin: charts.margin(distance),
-            charts: charts.without_cells(),
+            charts,
             rest_adjacent,
             distance,
         });
@@ -288,14 +294,14 @@ impl ClothSurface {
 
     /// The lowest vertex of the connected component that a vertex belongs to.
     pub(crate) fn component(&self, vertex: u32) -> u32 {
-        self.component[vertex as usize]
+        self.components.of(vertex)
     }
 
     /// Whether two vertices belong to one connected component: only then their distance at rest
     /// means anything.
     #[must_use]
     pub(in crate::collide) fn in_one_component(&self, a: u32, b: u32) -> bool {
-        self.component[a as usize] == self.component[b as usize]
+        self.components.are_one(a, b)
     }
 
     /// One tree per patch.
@@ -318,7 +324,55 @@ impl ClothSurface {
     /// A patch that has a triangle at the vertex, and the vertex's place among the vertices there.
     #[inline]
     pub(in crate::collide) fn slot(&self, vertex: u32) -> (u32, u32) {
-        self.slots[vertex as usize]
+        self.slots.of(vertex)
+    }
+}
+
+/// A patch, and a place there, for each vertex. Both have one short number unless there are too
+/// many.
+#[derive(Clone, Debug)]
+enum Slots {
+    /// The place has this number of bits, and the patch the others.
+    Short(u32, Vec<u32>),
+    Long(Vec<(u32, u32)>),
+}
+
+impl HeapBytes for Slots {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Short(_, all) => all.heap_bytes(),
+            Self::Long(all) => all.heap_bytes(),
+        }
+    }
+}
+
+impl Slots {
+    fn new(vertices: usize, patches: &[Vec<u32>]) -> Self {
+        let most = patches.iter().map(Vec::len).max().unwrap_or(0);
+        let bits = usize::BITS - most.leading_zeros();
+        if bits < u32::BITS && patches.len() <= 1 << (u32::BITS - bits) {
+            Self::Short(bits, vec![0; vertices])
+        } else {
+            Self::Long(vec![(0, 0); vertices])
+        }
+    }
+
+    fn put(&mut self, vertex: u32, (patch, place): (u32, u32)) {
+        match self {
+            Self::Short(bits, all) => all[vertex as usize] = patch << *bits | place,
+            Self::Long(all) => all[vertex as usize] = (patch, place),
+        }
+    }
+
+    #[inline]
+    fn of(&self, vertex: u32) -> (u32, u32) {
+        match self {
+            Self::Short(bits, all) => {
+                let both = all[vertex as usize];
+                (both >> bits, both & ((1 << bits) - 1))
+            }
+            Self::Long(all) => all[vertex as usize],
+        }
     }
 }
 
@@ -330,10 +384,44 @@ fn leaves(tree: &Bvh) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// The lowest vertex of the connected component of each vertex.
-fn components(triangles: &[[u32; 3]], vertices: usize) -> Vec<u32> {
-    let mut sets = DisjointSets::of_triangles(triangles, vertices);
-    (0..vertices as u32).map(|v| sets.least(v)).collect()
+/// The connected components of cloth, in runs of vertices that follow each other: there are few,
+/// for vertices are numbered patch by patch.
+#[derive(Clone, Debug)]
+struct Components {
+    /// The first vertex of each run.
+    firsts: Vec<u32>,
+    /// The lowest vertex of its component.
+    lowest: Vec<u32>,
+}
+
+counts_heap!(Components: firsts, lowest);
+
+impl Components {
+    fn new(triangles: &[[u32; 3]], vertices: usize) -> Self {
+        let mut sets = DisjointSets::of_triangles(triangles, vertices);
+        let (mut firsts, mut lowest) = (Vec::new(), Vec::new());
+        for v in 0..vertices as u32 {
+            let of = sets.least(v);
+            if lowest.last() != Some(&of) {
+                firsts.push(v);
+                lowest.push(of);
+            }
+        }
+        firsts.shrink_to_fit();
+        lowest.shrink_to_fit();
+        Self { firsts, lowest }
+    }
+
+    /// The lowest vertex of the component of a vertex.
+    fn of(&self, vertex: u32) -> u32 {
+        let run = self.firsts.partition_point(|&first| first <= vertex);
+        self.lowest[run - 1]
+    }
+
+    #[inline]
+    fn are_one(&self, a: u32, b: u32) -> bool {
+        self.lowest.len() == 1 || self.of(a) == self.of(b)
+    }
 }
 
 #[cfg(test)]
@@ -350,5 +438,7 @@ mod tests {
         );
         assert!(two.in_one_component(0, 2) && two.in_one_component(3, 6));
         assert!(!two.in_one_component(2, 3));
+        let all: Vec<u32> = (0..7).map(|v| two.component(v)).collect();
+        assert_eq!(all, [0, 0, 0, 3, 3, 3, 3]);
     }
 }

@@ -69,9 +69,9 @@ const SET_UP_COARSE: f64 = 305.0;
 /// The peak of the set-up, for each triangle of a body.
 const SET_UP_BODY: f64 = 690.0;
 /// The world, for each vertex.
-const WORLD: f64 = 870.0;
-const WORLD_LAYERS: f64 = 370.0;
-const WORLD_CERTIFIED: f64 = 160.0;
+const WORLD: f64 = 710.0;
+const WORLD_LAYERS: f64 = 180.0;
+const WORLD_CERTIFIED: f64 = 20.0;
 /// The world, for each triangle of a body.
 const WORLD_BODY: f64 = 500.0;
 /// The set-up and the world, for each triangle of a body that is sampled, besides the samples.
@@ -80,8 +80,8 @@ const WORLD_SAMPLED: f64 = 160.0;
 /// The set-up holds the samples as they are computed, and as they are kept.
 const SET_UP_SAMPLES: f64 = 2.0;
 /// A rank, for each vertex that it owns.
-const OWNED: f64 = 1870.0;
-const OWNED_LAYERS: f64 = 240.0;
+const OWNED: f64 = 1845.0;
+const OWNED_LAYERS: f64 = 230.0;
 const OWNED_COARSE: f64 = 440.0;
 const OWNED_SWEEPS: f64 = 100.0;
 const OWNED_HISTORY: f64 = 220.0;
@@ -89,7 +89,6 @@ const OWNED_HISTORY: f64 = 220.0;
 const ALL: f64 = 110.0;
 const ALL_LAYERS: f64 = 30.0;
 const ALL_COARSE: f64 = 60.0;
-const ALL_CERTIFIED: f64 = 48.0;
 /// Frames and checkpoints, for each vertex.
 const WRITTEN: f64 = 180.0;
 /// A picture on each rank that draws: shadows, and for each pixel and each vertex.
@@ -119,7 +118,7 @@ pub(super) fn peak(scene: &Scene, counts: &MeshCounts, ranks: Ranks) -> f64 {
         + OWNED_COARSE * coarse
         + OWNED_SWEEPS * is(Preconditioner::PatchSsor)
         + OWNED_HISTORY * history;
-    let all = ALL + ALL_LAYERS * layers + ALL_COARSE * coarse + ALL_CERTIFIED * certified;
+    let all = ALL + ALL_LAYERS * layers + ALL_COARSE * coarse;
     let rank = (owned / ranks.all as f64 + all) * vertices;
     let output = &scene.output;
     let pictures = if output.pictures {

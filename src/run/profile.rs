@@ -142,7 +142,7 @@ impl Profile {
 
         let all_patches: Vec<usize> = (0..patches).collect();
         let tiles = tiles(&geometry);
-        let (mut least, mut warm) = ([f64::INFINITY; 10], Vec::new());
+        let (mut least, mut warm) = ([f64::INFINITY; 9], Vec::new());
         let mut runs: Vec<TestRun> = Vec::new();
         let mut volumes = Volumes::default();
         let mut counted = Vec::new();
@@ -171,21 +171,19 @@ impl Profile {
             let snap = simulation.next_snapshot(&geometry, &mut volumes);
             let lap = |began: Duration| ((clock() - began).as_nanos() as f64 - reading).max(0.0);
             let mut mark = clock();
-            (0..patches).for_each(|patch| snap.make_displacements(patch));
-            least[0] = least[0].min(lap(mark));
             drop(snap.roots(&all_patches));
-            least[1] = least[1].min(lap(mark));
+            least[0] = least[0].min(lap(mark));
             mark = clock();
             snap.make_gradients(0..tiles.len());
-            least[2] = least[2].min(lap(mark));
+            least[1] = least[1].min(lap(mark));
             mark = clock();
             drop(snap.separation_bounds_of(0..tiles.len()));
-            least[3] = least[3].min(lap(mark));
+            least[2] = least[2].min(lap(mark));
             mark = clock();
             for &patch in &boxed {
                 snap.make_boxes(patch);
             }
-            least[8] = least[8].min(lap(mark));
+            least[7] = least[7].min(lap(mark));
             mark = clock();
             let look = |targets: &[Target]| {
                 for &target in targets {
@@ -193,11 +191,11 @@ impl Profile {
                 }
             };
             look(&pairs);
-            least[9] = least[9].min(lap(mark));
+            least[8] = least[8].min(lap(mark));
             mark = clock();
             let all = snap.targets();
             look(&others);
-            least[4] = least[4].min(lap(mark));
+            least[3] = least[3].min(lap(mark));
             runs = all
                 .filter_map(|target| TestRun::new(target, &snap))
                 .collect();
@@ -214,7 +212,7 @@ impl Profile {
                     *time += ((marks[k + 1] - marks[k]).as_nanos() as f64 - reading).max(0.0);
                 }
             }
-            for (least, made) in least[5..7].iter_mut().zip(made) {
+            for (least, made) in least[4..6].iter_mut().zip(made) {
                 *least = least.min(made);
             }
             warm.resize(runs.len(), f64::INFINITY);
@@ -242,10 +240,9 @@ impl Profile {
             // The first pass makes what bodies need once; patches are prepared at a price of their
             // own.
             once(&mut vec![f64::INFINITY; runs.len()]);
-            least[7] = least[7].min(once(&mut warm));
+            least[6] = least[6].min(once(&mut warm));
         }
         let [
-            seen,
             roots,
             gradients,
             bounds,
@@ -333,7 +330,8 @@ impl Profile {
             corner: boxes / corners.max(1) as f64,
             begin: begun / pairs.len().max(1) as f64,
             vertex: roots / around.max(1) as f64,
-            way: seen / around.max(1) as f64,
+            // Volumes of vertices are made from positions, wherever roots come from.
+            way: 0.0,
             measure: measured / around.max(1) as f64,
             node: trees / f64::from(nodes.max(1)),
             gradient: gradients / work.triangles.max(1) as f64,

@@ -60,8 +60,8 @@ impl Neighbourhood for Replica<'_> {
 
     fn triangles(&self, patch: usize) -> impl Iterator<Item = Triangle> {
         let corners = self.world.model().triangles();
-        let numbers = self.world.patch_triangles().of(patch).iter();
-        numbers.map(move |&number| Triangle {
+        let numbers = self.world.patch_triangles().of(patch);
+        numbers.map(move |number| Triangle {
             number,
             corners: corners[number as usize],
         })

@@ -28,20 +28,91 @@ const MOST_SUBTREES: usize = 64;
 /// nodes.
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct Shape {
-    /// The leaves, from the last on.
-    leaves: Vec<u32>,
-    /// The number of each node among these, if it is a leaf.
-    numbers: Vec<u32>,
-    /// The inner nodes, from the last on: the node, and its children.
-    inner: Vec<(u32, Below)>,
+    order: Order,
+    ranks: LeafRanks,
+    /// The number of nodes.
+    nodes: u32,
     /// The ends of the leaves and of the inner nodes of each stretch, from the last on.
     stretches: Vec<[u32; 2]>,
     subtrees: Vec<Subtree>,
-    /// The inner nodes above subtrees, from the last on: the node, and its children.
-    above: Vec<(u32, Below)>,
+    /// The inner nodes above subtrees, from the last on.
+    above: Vec<[u32; 2]>,
 }
 
-counts_heap!(Shape: leaves, numbers, inner, stretches, subtrees, above);
+counts_heap!(Shape: order, ranks, stretches, subtrees, above; without nodes);
+
+/// The nodes of a tree in the order in which they are refitted. Those of a patch are short numbers.
+#[derive(Clone, Debug)]
+enum Order {
+    Short(Lists<u16>),
+    Long(Lists<u32>),
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self::Short(Lists::default())
+    }
+}
+
+impl HeapBytes for Order {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Short(lists) => lists.leaves.heap_bytes() + lists.inner.heap_bytes(),
+            Self::Long(lists) => lists.leaves.heap_bytes() + lists.inner.heap_bytes(),
+        }
+    }
+}
+
+/// The nodes of a tree, from the last on.
+#[derive(Clone, Debug, Default)]
+struct Lists<N> {
+    leaves: Vec<N>,
+    /// The inner nodes, with what is below each as [`Below::of_inner`] takes it.
+    inner: Vec<[N; 2]>,
+}
+
+/// The most nodes of a tree whose lists are short.
+const MOST_SHORT: usize = 1 << 15;
+
+/// The numbers of leaves among all leaves, from the last on.
+#[derive(Clone, Debug, Default)]
+struct LeafRanks {
+    /// For each 32 nodes, how many leaves come before them, and which of them are leaves, a bit for
+    /// each.
+    blocks: Vec<[u32; 2]>,
+    /// The number of the first leaf.
+    last: u32,
+}
+
+counts_heap!(LeafRanks: blocks; without last);
+
+impl LeafRanks {
+    fn new(tree: &Bvh) -> Self {
+        let mut blocks = vec![[0; 2]; tree.len().div_ceil(32)];
+        let mut count = 0;
+        for node in 0..tree.len() {
+            let block = &mut blocks[node / 32];
+            if node % 32 == 0 {
+                block[0] = count;
+            }
+            if matches!(tree.node(node as u32), Node::Leaf(_)) {
+                block[1] |= 1 << (node % 32);
+                count += 1;
+            }
+        }
+        Self {
+            blocks,
+            last: count.saturating_sub(1),
+        }
+    }
+
+    #[inline(always)]
+    fn of(&self, leaf: u32) -> u32 {
+        let [before, bits] = self.blocks[leaf as usize / 32];
+        let below = bits & ((1 << (leaf % 32)) - 1);
+        self.last - (before + below.count_ones())
+    }
+}
 
 /// The lists by which a tree is refitted.
 #[derive(Clone, Debug, Default)]
@@ -113,8 +184,9 @@ impl Corners {
 #[derive(Clone, Debug)]
 struct Subtree {
     root: u32,
-    below: Below,
-    /// The nodes below its root.
+    /// The nodes below its root, as [`Below::of_inner`] takes them, if it is no leaf.
+    below: u32,
+    /// All nodes below its root.
     nodes: Range<u32>,
     /// Its leaves among all, and the inner nodes below its root.
     leaves: Range<u32>,
@@ -126,48 +198,59 @@ owns_no_heap!(Subtree);
 impl Shape {
     /// The part that trees share that have as many triangles as this one.
     pub(in crate::collide) fn new(tree: &Bvh) -> Self {
-        let leaves = tree.len().div_ceil(2);
+        let count = tree.len().div_ceil(2);
+        let mut leaves = Vec::with_capacity(count);
+        let mut inner = Vec::with_capacity(tree.len() - count);
         let mut all = Self {
-            leaves: Vec::with_capacity(leaves),
-            numbers: vec![0; tree.len()],
-            inner: Vec::with_capacity(tree.len() - leaves),
+            ranks: LeafRanks::new(tree),
+            nodes: tree.len() as u32,
             ..Self::default()
         };
         for node in (0..tree.len() as u32).rev() {
             match tree.node(node) {
-                Node::Leaf(_) => {
-                    all.numbers[node as usize] = all.leaves.len() as u32;
-                    all.leaves.push(node);
-                }
-                Node::Inner(_) => all.inner.push((node, tree.below(node))),
+                Node::Leaf(_) => leaves.push(node),
+                Node::Inner(_) => inner.push([node, tree.below(node).as_inner()]),
             }
             if node % STRETCH == 0 {
-                let ends = [all.leaves.len() as u32, all.inner.len() as u32];
-                all.stretches.push(ends);
+                all.stretches
+                    .push([leaves.len() as u32, inner.len() as u32]);
             }
         }
         if !tree.is_empty() {
-            let triangles = all.leaves.len();
             all.cut(
-                tree,
-                (0, triangles),
-                SUBTREE.max(triangles.div_ceil(MOST_SUBTREES)),
+                (tree, &leaves, &inner),
+                (0, count),
+                SUBTREE.max(count.div_ceil(MOST_SUBTREES)),
             );
             all.above.reverse();
         }
+        all.order = if tree.len() <= MOST_SHORT {
+            Order::Short(Lists {
+                leaves: leaves.iter().map(|&node| node as u16).collect(),
+                inner: inner.iter().map(|both| both.map(|of| of as u16)).collect(),
+            })
+        } else {
+            Order::Long(Lists { leaves, inner })
+        };
         all
     }
 
     /// Cuts what is below a node, which has this many triangles, into subtrees of no more than
     /// `most` triangles.
-    fn cut(&mut self, tree: &Bvh, (root, triangles): (u32, usize), most: usize) {
+    fn cut(
+        &mut self,
+        of: (&Bvh, &[u32], &[[u32; 2]]),
+        (root, triangles): (u32, usize),
+        most: usize,
+    ) {
+        let (tree, all_leaves, all_inner) = of;
         if let Node::Inner(child) = tree.node(root)
             && triangles > most
         {
-            self.above.push((root, tree.below(root)));
+            self.above.push([root, tree.below(root).as_inner()]);
             // As trees are split.
-            self.cut(tree, (child, triangles / 2), most);
-            self.cut(tree, (child + 1, triangles.div_ceil(2)), most);
+            self.cut(of, (child, triangles / 2), most);
+            self.cut(of, (child + 1, triangles.div_ceil(2)), most);
             return;
         }
         // The nodes below a node follow its first child.
@@ -175,8 +258,8 @@ impl Shape {
             Node::Inner(child) => child..child + 2 * (triangles as u32 - 1),
             Node::Leaf(_) => 0..0,
         };
-        let leaf = |node: u32| self.leaves.partition_point(|&leaf| leaf >= node) as u32;
-        let inner = |node: u32| self.inner.partition_point(|inner| inner.0 >= node) as u32;
+        let leaf = |node: u32| all_leaves.partition_point(|&leaf| leaf >= node) as u32;
+        let inner = |node: u32| all_inner.partition_point(|inner| inner[0] >= node) as u32;
         let leaves = match tree.node(root) {
             Node::Inner(_) => leaf(nodes.end)..leaf(nodes.start),
             Node::Leaf(_) => leaf(root + 1)..leaf(root),
@@ -184,7 +267,7 @@ impl Shape {
         let inner = inner(nodes.end)..inner(nodes.start);
         self.subtrees.push(Subtree {
             root,
-            below: tree.below(root),
+            below: tree.below(root).as_inner(),
             nodes,
             leaves,
             inner,
@@ -204,8 +287,13 @@ impl Refit {
         tree: &Bvh,
         places: impl Fn(u32) -> [u32; 3],
     ) -> Self {
-        debug_assert_eq!(shape.numbers.len(), tree.len());
-        let leaves = shape.leaves.iter().map(|&node| places(tree.triangle(node)));
+        debug_assert_eq!(shape.nodes as usize, tree.len());
+        let leaves = (0..shape.nodes)
+            .rev()
+            .filter_map(|node| match tree.node(node) {
+                Node::Leaf(triangle) => Some(places(triangle)),
+                Node::Inner(_) => None,
+            });
         let leaves: Vec<[u32; 3]> = leaves.collect();
         let (mut corners, mut starts) = (Vec::new(), Vec::with_capacity(shape.subtrees.len() + 1));
         starts.push(0);
@@ -243,7 +331,7 @@ impl Refit {
     /// The places of the corners of a leaf's triangle.
     #[inline(always)]
     pub(in crate::collide) fn places_of(&self, leaf: u32) -> [u32; 3] {
-        self.leaves.of(self.shape.numbers[leaf as usize] as usize)
+        self.leaves.of(self.shape.ranks.of(leaf) as usize)
     }
 
     /// The places of the vertices of a subtree.
@@ -360,7 +448,7 @@ impl Refit {
     }
 
     fn make_room(&self, volumes: &mut Vec<Siblings>) {
-        let nodes = self.shape.numbers.len();
+        let nodes = self.shape.nodes as usize;
         volumes.resize(nodes.div_ceil(2), Siblings::NOTHING);
     }
 }
@@ -374,14 +462,14 @@ fn end(volumes: &mut [Siblings]) {
 }
 
 #[inline(always)]
-fn sweep_leaves<P: Copy + Into<u32>>(
-    leaves: (&[u32], &[[P; 3]]),
+fn sweep_leaves<N: Copy + Into<u32>, P: Copy + Into<u32>>(
+    leaves: (&[N], &[[P; 3]]),
     vertices: &[Quantised],
     volumes: &mut [Siblings],
 ) {
     for (&node, &[a, b, c]) in leaves.0.iter().zip(leaves.1) {
         // There is no `map` here, because what it calls may be compiled for any processor.
-        let [a, b, c]: [u32; 3] = [a.into(), b.into(), c.into()];
+        let (node, [a, b, c]): (u32, [u32; 3]) = (node.into(), [a.into(), b.into(), c.into()]);
         let (a, b) = (&vertices[a as usize], &vertices[b as usize]);
         put(
             volumes,
@@ -392,8 +480,9 @@ fn sweep_leaves<P: Copy + Into<u32>>(
 }
 
 #[inline(always)]
-fn sweep_inner(inner: &[(u32, Below)], volumes: &mut [Siblings]) {
-    for &(node, below) in inner {
+fn sweep_inner<N: Copy + Into<u32>>(inner: &[[N; 2]], volumes: &mut [Siblings]) {
+    for &[node, below] in inner {
+        let (node, below) = (node.into(), Below::of_inner(below.into()));
         let volume = volumes[below.siblings() as usize].union();
         put(volumes, (node, below), &volume);
     }
@@ -425,23 +514,26 @@ impl Kernel for Refitting<'_> {
 
     #[inline(always)]
     fn run<S: Lanes>(self, _: S) {
-        match &self.of.leaves {
-            Corners::Short(corners) => self.sweep(corners),
-            Corners::Long(corners) => self.sweep(corners),
+        let of = self.of;
+        match (&of.shape.order, &of.leaves) {
+            (Order::Short(lists), Corners::Short(corners)) => self.sweep(lists, corners),
+            (Order::Short(lists), Corners::Long(corners)) => self.sweep(lists, corners),
+            (Order::Long(lists), Corners::Short(corners)) => self.sweep(lists, corners),
+            (Order::Long(lists), Corners::Long(corners)) => self.sweep(lists, corners),
         }
     }
 }
 
 impl Refitting<'_> {
     #[inline(always)]
-    fn sweep<P: Copy + Into<u32>>(self, corners: &[[P; 3]]) {
+    fn sweep<N: Copy + Into<u32>, P: Copy + Into<u32>>(self, lists: &Lists<N>, corners: &[[P; 3]]) {
         let shape = &*self.of.shape;
         let mut from = [0; 2];
         for &ends in &shape.stretches {
             let range = from[0]..ends[0];
-            let leaves = (part(&shape.leaves, &range), part(corners, &range));
+            let leaves = (part(&lists.leaves, &range), part(corners, &range));
             sweep_leaves(leaves, self.vertices, self.volumes);
-            let inner = part(&shape.inner, &(from[1]..ends[1]));
+            let inner = part(&lists.inner, &(from[1]..ends[1]));
             sweep_inner(inner, self.volumes);
             from = ends;
         }
@@ -461,25 +553,28 @@ impl Kernel for Opening<'_> {
 
     #[inline(always)]
     fn run<S: Lanes>(self, _: S) {
-        match &self.of.leaves {
-            Corners::Short(corners) => self.sweep(corners),
-            Corners::Long(corners) => self.sweep(corners),
+        let of = self.of;
+        match (&of.shape.order, &of.leaves) {
+            (Order::Short(lists), Corners::Short(corners)) => self.sweep(lists, corners),
+            (Order::Short(lists), Corners::Long(corners)) => self.sweep(lists, corners),
+            (Order::Long(lists), Corners::Short(corners)) => self.sweep(lists, corners),
+            (Order::Long(lists), Corners::Long(corners)) => self.sweep(lists, corners),
         }
     }
 }
 
 impl Opening<'_> {
     #[inline(always)]
-    fn sweep<P: Copy + Into<u32>>(self, corners: &[[P; 3]]) {
+    fn sweep<N: Copy + Into<u32>, P: Copy + Into<u32>>(self, lists: &Lists<N>, corners: &[[P; 3]]) {
         let shape = &*self.of.shape;
         for (at, subtree) in shape.subtrees.iter().enumerate() {
             if self.which >> at & 1 != 0 {
                 let range = &subtree.leaves;
-                let leaves = (part(&shape.leaves, range), part(corners, range));
+                let leaves = (part(&lists.leaves, range), part(corners, range));
                 sweep_leaves(leaves, self.vertices, self.volumes);
-                sweep_inner(part(&shape.inner, &subtree.inner), self.volumes);
+                sweep_inner(part(&lists.inner, &subtree.inner), self.volumes);
                 if !subtree.nodes.is_empty() {
-                    sweep_inner(&[(subtree.root, subtree.below)], self.volumes);
+                    sweep_inner(&[[subtree.root, subtree.below]], self.volumes);
                 }
             }
         }

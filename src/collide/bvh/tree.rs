@@ -57,6 +57,19 @@ impl Below {
         Self((node.div_ceil(2) << 4) | ((2 - node % 2) << 2))
     }
 
+    /// The description for an inner node, from what [`as_inner`](Self::as_inner) made of it.
+    #[inline(always)]
+    pub(in crate::collide) fn of_inner(short: u32) -> Self {
+        Self((short >> 2) << 4 | 0b1100 | short & 3)
+    }
+
+    /// A short form of the description for an inner node: no more than twice the number of nodes
+    /// and 1.
+    #[inline(always)]
+    pub(in crate::collide) fn as_inner(self) -> u32 {
+        self.siblings() << 2 | self.0 & 3
+    }
+
     /// The number of the siblings.
     #[inline(always)]
     pub(in crate::collide) fn siblings(self) -> u32 {

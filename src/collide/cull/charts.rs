@@ -413,7 +413,7 @@ impl TileTriangles {
         Self::Few(triangles.iter().map(short).collect())
     }
 
-    fn len(&self) -> usize {
+    pub(in crate::collide) fn len(&self) -> usize {
         match self {
             Self::Few(all) => all.len(),
             Self::Many(all) => all.len(),
@@ -485,13 +485,11 @@ pub(in crate::collide) struct Charts {
     /// The place of each triangle, and its corners in the chart in m.
     places: Vec<Place>,
     corners: Vec<[DVec2; 3]>,
-    /// The rectangles around these.
-    boxes: Vec<Box2>,
     /// The triangles that touch each cell of each chart.
     in_cells: Vec<InCells>,
 }
 
-counts_heap!(Charts: charts, tiles, order, places, corners, boxes, in_cells);
+counts_heap!(Charts: charts, tiles, order, places, corners, in_cells);
 
 impl Charts {
     /// Lays out the triangles of a surface.
@@ -509,7 +507,6 @@ impl Charts {
                 charts.add(surface, &members);
             }
         }
-        charts.boxes = parallel::map(n, |t| Box2::around(&charts.corners[t]));
         charts
     }
 
@@ -781,8 +778,8 @@ impl Charts {
     }
 
     /// The rectangle around a triangle in its chart.
-    pub(in crate::collide) fn rectangle(&self, triangle: u32) -> &Box2 {
-        &self.boxes[triangle as usize]
+    pub(in crate::collide) fn rectangle(&self, triangle: u32) -> Box2 {
+        Box2::around(&self.corners[triangle as usize])
     }
 
     /// The place of a triangle.
@@ -833,7 +830,7 @@ impl Charts {
         let own = self.rectangle(triangle);
         for_cells(place.grown(by, chart), |x, y| {
             let there = in_cells.of((y * chart.cells[0] + x) as usize).iter();
-            let near = |t: &&u32| own.is_near(self.rectangle(**t), distance);
+            let near = |t: &&u32| own.is_near(&self.rectangle(**t), distance);
             out.extend(there.filter(near));
         });
         out.sort_unstable();
@@ -845,7 +842,6 @@ impl Charts {
         self.in_cells = Vec::new();
         self.places = Vec::new();
         self.corners = Vec::new();
-        self.boxes = Vec::new();
         self
     }
 

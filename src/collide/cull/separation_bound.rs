@@ -386,16 +386,55 @@ fn join_triangles<V: Copy + Into<u32>>(
     }
 }
 
-/// Picks the gradients, among those in the cells of a tile, that the bounds of the tile beside it
-/// read: this one lies on the given side of that one.
-pub(in crate::collide) fn beside(side: usize, cells: &[Gradients], out: &mut Vec<Gradients>) {
-    out.clear();
-    for level in 0..LEVELS {
-        let (row, first) = ((TILE >> level) as usize, first_of_level(level));
-        match side {
-            0 => out.extend((0..row).map(|y| cells[first + y * row])),
-            1 => out.extend_from_slice(&cells[first..first + row]),
-            _ => out.push(cells[first]),
+/// The gradients of cells beside a tile, on one of its sides.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::collide) enum Beside<'a> {
+    /// All cells of the tile there.
+    Tile(&'a [Gradients]),
+    /// The cells that are read, as [`picked`](Self::picked).
+    Picked(&'a [Gradients]),
+}
+
+impl<'a> Beside<'a> {
+    /// The gradients that the bounds of a tile read on a side of it; `room` is for them.
+    pub(in crate::collide) fn picked<'b>(
+        self,
+        side: usize,
+        room: &'b mut Vec<Gradients>,
+    ) -> &'b [Gradients]
+    where
+        'a: 'b,
+    {
+        let cells = match self {
+            Self::Picked(cells) => return cells,
+            Self::Tile(cells) => cells,
+        };
+        room.clear();
+        for level in 0..LEVELS {
+            let (row, first) = ((TILE >> level) as usize, first_of_level(level));
+            match side {
+                0 => room.extend((0..row).map(|y| cells[first + y * row])),
+                1 => room.extend_from_slice(&cells[first..first + row]),
+                _ => room.push(cells[first]),
+            }
+        }
+        room
+    }
+
+    /// The gradients of the cell at a place among those of a level on that side.
+    #[inline(always)]
+    fn cell(self, side: usize, level: u32, place: usize) -> &'a Gradients {
+        match self {
+            Self::Picked(cells) if side < 2 => &cells[first_of_line(level) + place],
+            Self::Picked(cells) => &cells[level as usize],
+            Self::Tile(cells) => {
+                let step = if side == 0 {
+                    (TILE >> level) as usize
+                } else {
+                    1
+                };
+                &cells[first_of_level(level) + place * step]
+            }
         }
     }
 }
@@ -405,7 +444,7 @@ pub(in crate::collide) fn beside(side: usize, cells: &[Gradients], out: &mut Vec
 pub(in crate::collide) fn bounds_of_tile(
     tile: &Tile,
     own: &[Gradients],
-    next: [Option<&[Gradients]>; SIDES],
+    next: [Option<Beside<'_>>; SIDES],
     out: &mut Vec<SeparationBound>,
 ) {
     up_to_avx2(Joining {
@@ -420,7 +459,7 @@ pub(in crate::collide) fn bounds_of_tile(
 struct Joining<'a> {
     tile: &'a Tile,
     own: &'a [Gradients],
-    next: [Option<&'a [Gradients]>; SIDES],
+    next: [Option<Beside<'a>>; SIDES],
     out: &'a mut Vec<SeparationBound>,
 }
 
@@ -433,7 +472,6 @@ impl Kernel for Joining<'_> {
         out.clear();
         for level in 0..LEVELS {
             let (side, first) = ((TILE >> level) as usize, first_of_level(level));
-            let line = first_of_line(level);
             for block in 0..side * side {
                 if !self.tile.whole[first + block] {
                     out.push(NO_BOUND);
@@ -445,9 +483,9 @@ impl Kernel for Joining<'_> {
                     let (i, j) = (x + right, y + above);
                     let cell = match (i == side, j == side) {
                         (false, false) => Some(&own[first + j * side + i]),
-                        (true, false) => next[0].map(|cells| &cells[line + j]),
-                        (false, true) => next[1].map(|cells| &cells[line + i]),
-                        (true, true) => next[2].map(|cells| &cells[level as usize]),
+                        (true, false) => next[0].map(|cells| cells.cell(0, level, j)),
+                        (false, true) => next[1].map(|cells| cells.cell(1, level, i)),
+                        (true, true) => next[2].map(|cells| cells.cell(2, level, 0)),
                     };
                     if let Some(cell) = cell {
                         bounds.join(cell);

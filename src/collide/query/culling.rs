@@ -12,7 +12,9 @@ use crate::collide::bvh::traversal::{Asked, Cull};
 use crate::collide::cloth::Culling;
 use crate::collide::cull::charts::{self, BLOCKS, Together};
 use crate::collide::cull::rest_adjacent::{RestAdjacent, RestAdjacentPairs};
-use crate::collide::cull::separation_bound::{self, BESIDE, Ends, Gradients, SeparationBound};
+use crate::collide::cull::separation_bound::{
+    self, BESIDE, Beside, Ends, Gradients, SeparationBound,
+};
 use crate::collide::query::snapshot::{ROUNDING, Snapshot};
 use crate::collide::query::volumes::{KEPT_APART, MAY_MEET, UNKNOWN};
 use crate::simd::InstructionSet;
@@ -142,11 +144,14 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The gradients of the cells beside a tile, on a side on which there is another.
-    fn beside(&self, culling: &Culling, tile: u32, side: usize) -> &[Gradients] {
-        self.volumes.beside[tile as usize][side].of(|out| {
-            let next = culling.charts.tiles()[tile as usize].next[side];
-            separation_bound::beside(side, self.gradients(culling, next), out);
-        })
+    fn beside(&self, culling: &Culling, tile: u32, side: usize) -> Beside<'_> {
+        match self.volumes.beside[tile as usize][side].made() {
+            Some(cells) => Beside::Picked(cells),
+            None => {
+                let next = culling.charts.tiles()[tile as usize].next[side];
+                Beside::Tile(self.gradients(culling, next))
+            }
+        }
     }
 
     /// The bounds of gradients beside some of the [tiles](crate::collide::ClothSurface::tiles), as
@@ -156,11 +161,13 @@ impl<'a> Snapshot<'a> {
         let Some((culling, _)) = self.culling else {
             return Vec::new();
         };
-        let cells = all.flat_map(|(tile, which)| {
+        let (mut numbers, mut room) = (Vec::new(), Vec::new());
+        for (tile, which) in all {
             let (tile, side) = culling.charts.side(tile, which);
-            self.beside(culling, tile, side)
-        });
-        cells.flat_map(Gradients::numbers).collect()
+            let cells = self.beside(culling, tile, side).picked(side, &mut room);
+            numbers.extend(cells.iter().flat_map(Gradients::numbers));
+        }
+        numbers
     }
 
     /// Takes bounds of gradients beside some of the tiles from the rank that has made them of the

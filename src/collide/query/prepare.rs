@@ -10,11 +10,6 @@ use crate::collide::cloth::ClothSurface;
 use crate::collide::query::snapshot::Snapshot;
 
 impl Snapshot<'_> {
-    /// Makes the displacements of the vertices of a patch.
-    pub(crate) fn make_displacements(&self, patch: usize) {
-        self.displacements(patch as u32);
-    }
-
     /// Makes the volumes of the vertices of a patch.
     pub(crate) fn make_vertex_volumes(&self, patch: usize) {
         self.vertex_volumes(patch as u32);

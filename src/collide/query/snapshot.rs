@@ -5,6 +5,7 @@
 //! and lie on a grid that is one of positions. Vertices have volumes too: they sort out pairs of
 //! features of triangles whose volumes meet, as those of neighbours always do.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -24,6 +25,11 @@ use crate::collide::cull::separation_bound::{self, SeparationBound};
 use crate::collide::distances::Distances;
 use crate::collide::query::volumes::{Held, Subtrees, Volumes};
 use crate::collide::tangles::Kept;
+
+thread_local! {
+    /// Room for the displacements of a patch.
+    static SEEN: RefCell<Vec<Displacements>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The share to which the distances that culling compares are known: that of f32, in which they are
 /// kept, and of positions up to 10⁸ times the reach from the origin.
@@ -218,10 +224,11 @@ impl<'a> Snapshot<'a> {
     /// The volume of the root of a patch's tree.
     pub(in crate::collide) fn patch_root(&self, patch: u32) -> &Kdop18 {
         let root = self.volumes.roots[patch as usize].of(|root| {
-            let (displacements, anchor) = self.displacements(patch);
             root.clear();
             let radius = self.distances.patch_radius(patch);
-            root.push(displacements::around(displacements, anchor, radius));
+            self.with_displacements(patch, |displacements, anchor| {
+                root.push(displacements::around(displacements, anchor, radius));
+            });
         });
         &root[0]
     }
@@ -372,16 +379,16 @@ impl<'a> Snapshot<'a> {
         grid.get_or_init(|| Grid::over(self.extent.unwrap_or_else(|| Extent::of(self.x))))
     }
 
-    /// The displacements of the vertices of a patch's triangles in the step, seen from its anchor,
-    /// and the anchor.
-    pub(in crate::collide) fn displacements(&self, patch: u32) -> (&[Displacements], DVec3) {
+    /// Gives `take` the displacements of the vertices of a patch's triangles in the step, seen from
+    /// its anchor, and the anchor. They are not kept: they take half the bytes of volumes, and
+    /// hardly more time than to be read again.
+    fn with_displacements(&self, patch: u32, take: impl FnOnce(&[Displacements], DVec3)) {
         let vertices = &self.cloth.patch_vertices()[patch as usize];
         let (ends, anchor) = (|&vertex: &u32| self.ends(vertex), self.anchor(patch));
-        let kept = &self.volumes.displacements[patch as usize];
-        (
-            kept.of(|displacements| Displacements::of(vertices, ends, anchor, displacements)),
-            anchor,
-        )
+        SEEN.with_borrow_mut(|displacements| {
+            Displacements::of(vertices, ends, anchor, displacements);
+            take(displacements, anchor);
+        });
     }
 
     /// The volumes of the vertices of a patch's triangles, which hold all points within half the
@@ -389,9 +396,10 @@ impl<'a> Snapshot<'a> {
     #[inline]
     pub(in crate::collide) fn vertex_volumes(&self, patch: u32) -> &[Quantised] {
         self.volumes.vertices[patch as usize].of(|volumes| {
-            let (displacements, anchor) = self.displacements(patch);
-            let radius = self.distances.patch_radius(patch);
-            self.grid().measure(displacements, anchor, radius, volumes);
+            let (grid, radius) = (self.grid(), self.distances.patch_radius(patch));
+            self.with_displacements(patch, |displacements, anchor| {
+                grid.measure(displacements, anchor, radius, volumes);
+            });
         })
     }
 

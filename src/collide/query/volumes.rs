@@ -32,9 +32,7 @@ pub struct Volumes {
     pub(in crate::collide) boxes: Vec<Kept<Boxes>>,
     /// The grid on which all other volumes lie.
     pub(in crate::collide) grid: OnceLock<Grid>,
-    /// The displacements of the vertices of each patch's triangles, their volumes, and those of its
-    /// tree.
-    pub(in crate::collide) displacements: Vec<Kept<Displacements>>,
+    /// The volumes of the vertices of each patch's triangles, and those of its tree.
     pub(in crate::collide) vertices: Vec<Kept<Quantised>>,
     pub(in crate::collide) patches: Vec<Kept<Siblings>>,
     /// The tree of each patch, if it is made subtree by subtree.
@@ -49,8 +47,8 @@ pub struct Volumes {
     pub(in crate::collide) body_boxes: Vec<Kept<Boxes>>,
     pub(in crate::collide) body_patches: Vec<Mutex<Subtrees>>,
     pub(in crate::collide) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
-    /// The gradients of cells, those of cells beside it on each side, and the separation bounds of
-    /// blocks, for each tile of the cloth's charts.
+    /// The gradients of cells, those of cells beside it on each side that came from other ranks, and
+    /// the separation bounds of blocks, for each tile of the cloth's charts.
     pub(in crate::collide) gradients: Vec<Kept<Gradients>>,
     pub(in crate::collide) beside: Vec<[Kept<Gradients>; SIDES]>,
     pub(in crate::collide) separation_bounds: Vec<Kept<SeparationBound>>,
@@ -60,7 +58,7 @@ pub struct Volumes {
 }
 
 counts_heap!(Volumes:
-    roots, merged, balls, boxes, displacements, vertices, patches, subtrees, body_displacements,
+    roots, merged, balls, boxes, vertices, patches, subtrees, body_displacements,
     body_vertices, bodies, body_boxes, body_patches, gradients, beside, separation_bounds, kept_apart;
     without grid, resting
 );
@@ -196,7 +194,6 @@ impl<T: HeapBytes> HeapBytes for Kept<T> {
 impl Volumes {
     /// Forgets the last step.
     pub(in crate::collide) fn begin(&mut self, patches: usize, bodies: usize, tiles: usize) {
-        forget(&mut self.displacements, patches);
         forget(&mut self.vertices, patches);
         forget(&mut self.roots, patches);
         self.merged.forget();

@@ -124,7 +124,7 @@ fn grown(world: &World, vertices: &[u32]) -> Vec<u32> {
         .collect();
     patches.dedup();
     for patch in patches {
-        for &triangle in world.patch_triangles().of(patch) {
+        for triangle in world.patch_triangles().of(patch) {
             let corners = triangles[triangle as usize];
             if corners.iter().any(is_in) {
                 all.extend(corners);

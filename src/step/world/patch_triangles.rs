@@ -1,55 +1,80 @@
 //! The triangles that touch each patch.
 
+use std::ops::Range;
+
 use crate::heap_bytes::counts_heap;
 
 /// The numbers of the triangles with a corner in each patch.
+///
+/// Triangles are in the order of their lowest vertex, and so are patches. So those whose lowest
+/// vertex a patch has follow each other, behind all others that touch it.
 #[derive(Debug)]
 pub(crate) struct PatchTriangles {
-    /// The numbers, patch by patch, ascending within a patch.
-    numbers: Vec<u32>,
-    /// The place at which each patch starts; one more than there are patches.
+    /// The numbers of the others, patch by patch, ascending within a patch.
+    others: Vec<u32>,
+    /// The place at which those of each patch start; one more than there are patches.
     starts: Vec<usize>,
+    /// The triangles whose lowest vertex each patch has.
+    own: Vec<Range<u32>>,
 }
 
-counts_heap!(PatchTriangles: numbers, starts);
+counts_heap!(PatchTriangles: others, starts, own);
 
 impl PatchTriangles {
-    /// Sorts triangles by the patches of their corners.
+    /// Sorts triangles, which are in the order of their lowest vertex, by the patches of their
+    /// corners.
     pub(super) fn new(
         triangles: &[[u32; 3]],
         patches: usize,
         patch_of: impl Fn(u32) -> usize,
     ) -> Self {
-        // The patches of a triangle, each once.
+        let lowest = |corners: &[u32; 3]| patch_of(corners[0].min(corners[1]).min(corners[2]));
+        debug_assert!(triangles.is_sorted_by_key(lowest));
+        // The patches of a triangle but for that of its lowest vertex, each once.
         let touched = |corners: &[u32; 3]| {
+            let own = lowest(corners);
             let [a, b, c] = corners.map(&patch_of);
             let all = [
-                Some(a),
-                Some(b).filter(|&b| b != a),
-                Some(c).filter(|&c| c != a && c != b),
+                Some(a).filter(|&a| a != own),
+                Some(b).filter(|&b| b != own && b != a),
+                Some(c).filter(|&c| c != own && c != a && c != b),
             ];
             all.into_iter().flatten()
         };
-        let mut starts = vec![0; patches + 1];
-        for patch in triangles.iter().flat_map(touched) {
-            starts[patch + 1] += 1;
+        let (mut starts, mut counts) = (vec![0; patches + 1], vec![0; patches]);
+        for corners in triangles {
+            counts[lowest(corners)] += 1;
+            for patch in touched(corners) {
+                starts[patch + 1] += 1;
+            }
         }
         for patch in 0..patches {
             starts[patch + 1] += starts[patch];
         }
         let mut next = starts.clone();
-        let mut numbers = vec![0; starts[patches]];
+        let mut others = vec![0; starts[patches]];
         for (number, corners) in (0..).zip(triangles) {
             for patch in touched(corners) {
-                numbers[next[patch]] = number;
+                others[next[patch]] = number;
                 next[patch] += 1;
             }
         }
-        Self { numbers, starts }
+        let mut first = 0;
+        let own = |count: u32| {
+            let own = first..first + count;
+            first = own.end;
+            own
+        };
+        Self {
+            own: counts.into_iter().map(own).collect(),
+            others,
+            starts,
+        }
     }
 
     /// The numbers of the triangles that touch a patch, ascending.
-    pub(crate) fn of(&self, patch: usize) -> &[u32] {
-        &self.numbers[self.starts[patch]..self.starts[patch + 1]]
+    pub(crate) fn of(&self, patch: usize) -> impl Iterator<Item = u32> + '_ {
+        let others = &self.others[self.starts[patch]..self.starts[patch + 1]];
+        others.iter().copied().chain(self.own[patch].clone())
     }
 }
