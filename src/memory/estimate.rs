@@ -63,8 +63,8 @@ impl Ranks {
 const PROGRAM: f64 = 18e6;
 /// The peak of the set-up, for each vertex: METIS, candidates for pairs at rest.
 const SET_UP: f64 = 1140.0;
-const SET_UP_LAYERS: f64 = 600.0;
-const SET_UP_CERTIFIED: f64 = 140.0;
+const SET_UP_LAYERS: f64 = 430.0;
+const SET_UP_CERTIFIED: f64 = 80.0;
 const SET_UP_COARSE: f64 = 305.0;
 /// The peak of the set-up, for each triangle of a body.
 const SET_UP_BODY: f64 = 690.0;

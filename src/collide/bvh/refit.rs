@@ -41,7 +41,7 @@ pub(in crate::collide) struct Shape {
 
 counts_heap!(Shape: order, ranks, stretches, subtrees, above; without nodes);
 
-/// The nodes of a tree in the order in which they are refitted. Those of a patch are short numbers.
+/// The nodes of a tree in the order in which they are refitted; short numbers for a patch.
 #[derive(Clone, Debug)]
 enum Order {
     Short(Lists<u16>),
@@ -130,7 +130,7 @@ pub(in crate::collide) struct Refit {
 
 counts_heap!(Refit: shape, leaves, corners, starts, shared);
 
-/// The places of the corners of leaves. Those of a patch are short numbers.
+/// The places of the corners of leaves; short numbers for a patch.
 #[derive(Clone, Debug)]
 enum Corners {
     Short(Vec<[u16; 3]>),

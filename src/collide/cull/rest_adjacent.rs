@@ -555,7 +555,7 @@ mod tests {
             .map(|pair| ((1, 2), pair))
             .collect();
         let later = (300..700).map(|b| ((3, 0), pair(false, 70_000, b)));
-        let second = [((NONE, 0), pair(true, 2, 5))];
+        let second = [((NONE, 0), pair(true, 4, 5))];
         let mut all = vec![first.into_iter().chain(later).collect(), second.to_vec()];
         for found in &mut all {
             let found: &mut Vec<Found> = found;
@@ -584,7 +584,7 @@ mod tests {
             assert_eq!(count, found.len());
         }
         assert!(rest_adjacent.has_face(70_000, 555) && !rest_adjacent.has_face(70_000, 700));
-        assert!(rest_adjacent.has_edges(5, 2) && !rest_adjacent.has_edges(2, 3));
+        assert!(rest_adjacent.has_edges(5, 4) && !rest_adjacent.has_edges(2, 3));
         let many = (0..70_000).map(|b| ((0, 0), pair(false, 1, b))).collect();
         assert!(joined(vec![many], [2, 0]).is_none());
     }

@@ -47,8 +47,8 @@ pub struct Volumes {
     pub(in crate::collide) body_boxes: Vec<Kept<Boxes>>,
     pub(in crate::collide) body_patches: Vec<Mutex<Subtrees>>,
     pub(in crate::collide) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
-    /// The gradients of cells, those of cells beside it on each side that came from other ranks, and
-    /// the separation bounds of blocks, for each tile of the cloth's charts.
+    /// The gradients of cells, those of cells beside it on each side that came from other ranks,
+    /// and the separation bounds of blocks, for each tile of the cloth's charts.
     pub(in crate::collide) gradients: Vec<Kept<Gradients>>,
     pub(in crate::collide) beside: Vec<[Kept<Gradients>; SIDES]>,
     pub(in crate::collide) separation_bounds: Vec<Kept<SeparationBound>>,
