@@ -62,14 +62,14 @@ impl Ranks {
 /// The program itself, its threads and what they begin with.
 const PROGRAM: f64 = 18e6;
 /// The peak of the set-up, for each vertex: METIS, candidates for pairs at rest.
-const SET_UP: f64 = 1140.0;
+const SET_UP: f64 = 1000.0;
 const SET_UP_LAYERS: f64 = 430.0;
 const SET_UP_CERTIFIED: f64 = 80.0;
 const SET_UP_COARSE: f64 = 305.0;
 /// The peak of the set-up, for each triangle of a body.
 const SET_UP_BODY: f64 = 690.0;
 /// The world, for each vertex.
-const WORLD: f64 = 710.0;
+const WORLD: f64 = 260.0;
 const WORLD_LAYERS: f64 = 180.0;
 const WORLD_CERTIFIED: f64 = 20.0;
 /// The world, for each triangle of a body.
@@ -86,7 +86,7 @@ const OWNED_COARSE: f64 = 440.0;
 const OWNED_SWEEPS: f64 = 100.0;
 const OWNED_HISTORY: f64 = 220.0;
 /// A rank, for each vertex of all.
-const ALL: f64 = 110.0;
+const ALL: f64 = 160.0;
 const ALL_LAYERS: f64 = 30.0;
 const ALL_COARSE: f64 = 60.0;
 /// Frames and checkpoints, for each vertex.
