@@ -27,7 +27,7 @@ pub struct CoarseShare {
     pub numbers: u64,
 }
 
-/// A node of the patch tree: so many levels above one of its patches.
+/// A node of the patch tree, by one of its patches and the number of levels above that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Home {
     patch: usize,
