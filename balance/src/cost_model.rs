@@ -67,7 +67,10 @@ pub enum Work {
         weight: u64,
     },
     /// Factoring the coarse matrix of the solve.
-    CoarseFactor,
+    CoarseFactor {
+        /// The part of the work that the rank does.
+        share: f64,
+    },
     /// Solving with the coarse matrix once.
     CoarseSolve {
         /// The part of the solve that the rank does.
@@ -104,7 +107,7 @@ impl Prices {
             Work::Contacts { new, ordered } => ns(self.taking_in(new, ordered), 1.0),
             Work::Assembly { weight } => ns(self.assemble, weight as f64),
             Work::Product { weight } => ns(self.product, weight as f64),
-            Work::CoarseFactor => ns(self.coarse_factor, 1.0),
+            Work::CoarseFactor { share } => ns(self.coarse_factor, share),
             Work::CoarseSolve { share } => ns(self.coarse_solve, share),
             Work::ImpulseRound { contacts } => ns(self.row, contacts as f64),
             Work::Response { weight } => ns(self.respond, weight as f64),

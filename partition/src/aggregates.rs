@@ -46,9 +46,9 @@ impl Default for AggregateOptions {
 impl AggregateOptions {
     /// The size of an aggregate in a graph of this many vertices:
     /// [`share_of_root`](Self::share_of_root) times their square root, but not below
-    /// [`FEWEST_VERTICES`]. Every rank factors the coarse system, which for `m` aggregates of a
-    /// sheet takes `m^1.5` operations; with `m` a multiple of the root these grow less than the
-    /// sheet does.
+    /// [`FEWEST_VERTICES`]. Factoring the coarse system takes `m^1.5` operations for `m` aggregates
+    /// of a sheet, a part of them on every rank; with `m` a multiple of the root these grow less
+    /// than the sheet does.
     #[must_use]
     pub fn size_for(&self, vertices: usize) -> usize {
         self.size

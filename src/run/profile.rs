@@ -74,7 +74,7 @@ pub(super) fn header(world: &World) -> Header {
                 patch: patch_of[aggregate as usize],
                 rows,
             };
-            let columns = coarse_columns(aggregates, graph);
+            let columns = coarse_columns(aggregates, graph, tree);
             columns.into_iter().map(column).collect()
         }),
         aggregate_bytes: if is_rounded(tree) {

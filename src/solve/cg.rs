@@ -234,15 +234,16 @@ impl ModifiedCg {
         self.product_cost = product;
     }
 
-    /// The share of a solve with the coarse matrix that is this rank's.
+    /// The work of factoring the coarse matrix and of solving with it on this rank, as shares of
+    /// that on one rank.
     #[must_use]
-    pub fn coarse_share(&self) -> f64 {
-        self.preconditioner.coarse_share()
+    pub fn coarse_shares(&self) -> [f64; 2] {
+        self.preconditioner.coarse_shares()
     }
 
-    /// Measures the coarse level of the preconditioner between solves, if it has one. Returns the
-    /// blocks of its matrix, and how long factoring it and solving with it take, by this clock: the
-    /// part of the work that does not become less with more ranks.
+    /// Measures the coarse level of the preconditioner between solves, if it has one and the rank
+    /// is alone. Returns the blocks of its matrix, and how long factoring it and solving with it
+    /// take, by this clock.
     pub fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<(usize, [Duration; 2])> {
         self.preconditioner.time_coarse(clock)
     }
@@ -473,7 +474,7 @@ impl ModifiedCg {
             && !(predicted && std::mem::take(&mut progress.pardon));
         if stagnates
             && std::mem::take(&mut progress.keeps_weak_modes)
-            && (self.preconditioner).drop_weak_modes(self.reduction.shares())
+            && (self.preconditioner).drop_weak_modes(comm, self.reduction.shares())?
         {
             [gamma] = self.measure_residual(comm, system, |_, _| [0.0])?;
             stagnates = false;

@@ -146,7 +146,7 @@ impl Preconditioner {
         }
     }
 
-    /// How many numbers the factor of the coarse level has; 0 without one.
+    /// How many numbers this rank has of the factor of the coarse level; 0 without one.
     #[must_use]
     pub fn coarse_factor_len(&self) -> usize {
         self.coarse
@@ -207,27 +207,32 @@ impl Preconditioner {
     }
 
     /// Leaves modes out of the coarse levels that multiply errors of rounding. Answers whether
-    /// there are such levels. The residual is to be measured anew.
-    pub(super) fn drop_weak_modes(&mut self, shares: &Shares) -> bool {
+    /// there are such levels. The residual is to be measured anew. Collective.
+    pub(super) fn drop_weak_modes(
+        &mut self,
+        comm: &mut dyn Comm,
+        shares: &Shares,
+    ) -> Result<bool, CommError> {
         if let Some(coarse) = &mut self.coarse {
-            coarse.drop_weak_modes(shares);
+            coarse.drop_weak_modes(comm, shares)?;
         }
-        self.coarse.is_some()
+        Ok(self.coarse.is_some())
     }
 
-    /// Measures the coarse level, if there is one: the number of blocks of its matrix, and the
-    /// times that every rank's own work takes, see [`CoarseSpace::time`].
+    /// Measures the coarse level, if there is one and the rank is alone: the number of blocks of its
+    /// matrix, and the times that its work takes, see [`CoarseSpace::time`].
     pub(super) fn time_coarse(
         &mut self,
         clock: &dyn Fn() -> Duration,
     ) -> Option<(usize, [Duration; 2])> {
-        let coarse = self.coarse.as_mut()?;
+        let coarse = self.coarse.as_mut().filter(|coarse| coarse.is_alone())?;
         Some((coarse.matrix_blocks(), coarse.time(clock)))
     }
 
-    /// The share of a solve with the coarse matrix that is this rank's; 1 without a coarse level.
-    pub(super) fn coarse_share(&self) -> f64 {
-        self.coarse.as_ref().map_or(1.0, CoarseSpace::solve_share)
+    /// The work of factoring the coarse matrix and of solving with it on this rank, as shares of
+    /// that on one rank; 1 without a coarse level.
+    pub(super) fn coarse_shares(&self) -> [f64; 2] {
+        self.coarse.as_ref().map_or([1.0; 2], CoarseSpace::shares)
     }
 
     /// Begins anew, with a residual that was computed and not updated; r is projected. The other

@@ -133,7 +133,8 @@ impl Reduction {
             own.push(added(leaves));
         }
         if comm.size() > 1 {
-            let others = |rank: usize| carried.as_ref().map_or(0, |carried| carried.bytes_of(rank));
+            let others = carried.as_ref().map(|carried| carried.lengths);
+            let others = |rank: usize| others.map_or(0, |lengths| lengths[rank]);
             let sums = |count: usize| count * size_of::<[f64; K]>();
             let lengths: Vec<usize> = (self.subtree_counts.iter().enumerate())
                 .map(|(rank, &count)| sums(count) + others(rank))
@@ -143,7 +144,7 @@ impl Reduction {
             let (room, behind) = all[before..].split_at_mut(sums(own.len()));
             room.copy_from_slice(bytemuck::cast_slice(own.as_flattened()));
             if let Some(carried) = &carried {
-                carried.write(behind);
+                behind[..carried.own.len()].copy_from_slice(carried.own);
             }
             comm.allgather_into(&lengths, &mut all)?;
             own.clear();
@@ -155,14 +156,14 @@ impl Reduction {
                     let (numbers, _) = sums.as_chunks();
                     std::array::from_fn::<_, K, _>(|k| f64::from_ne_bytes(numbers[k]))
                 }));
-                let (theirs, behind) = behind.split_at(lengths[rank] - sums(count));
+                let (theirs, behind) = behind.split_at(others(rank));
                 if let Some(carried) = &mut carried {
-                    carried.read(rank, theirs);
+                    carried.all.extend_from_slice(theirs);
                 }
                 rest = behind;
             }
-        } else if let Some(mut carried) = carried {
-            carried.keep();
+        } else if let Some(carried) = carried {
+            carried.all.extend_from_slice(carried.own);
         }
         if !self.is_ordered {
             return Ok(added(&own));
@@ -180,67 +181,15 @@ fn added<const K: usize>(all: &[[f64; K]]) -> [f64; K] {
     all.iter().fold([0.0; K], add)
 }
 
-/// Numbers that travel with a sum, from every rank to every rank.
+/// Bytes that travel with a sum, from every rank to every rank.
 #[derive(Debug)]
 pub(super) struct Carried<'a> {
-    /// The numbers of this rank.
-    pub(super) own: &'a [f64],
+    /// The bytes of this rank.
+    pub(super) own: &'a [u8],
     /// How many each rank has.
-    pub(super) counts: &'a [usize],
-    /// Becomes those of all ranks, in rank order.
-    pub(super) all: &'a mut [f64],
-    /// Whether they are rounded to f32.
-    pub(super) short: bool,
-}
-
-impl Carried<'_> {
-    fn bytes_of(&self, rank: usize) -> usize {
-        let size = if self.short {
-            size_of::<f32>()
-        } else {
-            size_of::<f64>()
-        };
-        size * self.counts[rank]
-    }
-
-    /// Puts those of this rank at the beginning of a message.
-    fn write(&self, bytes: &mut [u8]) {
-        if self.short {
-            for (room, number) in bytes.as_chunks_mut().0.iter_mut().zip(self.own) {
-                *room = (*number as f32).to_ne_bytes();
-            }
-        } else {
-            for (room, number) in bytes.as_chunks_mut().0.iter_mut().zip(self.own) {
-                *room = number.to_ne_bytes();
-            }
-        }
-    }
-
-    /// Takes those of the next rank.
-    fn read(&mut self, rank: usize, bytes: &[u8]) {
-        let (room, rest) = std::mem::take(&mut self.all).split_at_mut(self.counts[rank]);
-        self.all = rest;
-        if self.short {
-            for (number, bytes) in room.iter_mut().zip(bytes.as_chunks().0) {
-                *number = f64::from(f32::from_ne_bytes(*bytes));
-            }
-        } else {
-            for (number, bytes) in room.iter_mut().zip(bytes.as_chunks().0) {
-                *number = f64::from_ne_bytes(*bytes);
-            }
-        }
-    }
-
-    /// Keeps the own numbers as the sums, on the only rank.
-    fn keep(&mut self) {
-        for (number, own) in self.all.iter_mut().zip(self.own) {
-            *number = if self.short {
-                f64::from(*own as f32)
-            } else {
-                *own
-            };
-        }
-    }
+    pub(super) lengths: &'a [usize],
+    /// Gets those of all ranks, in rank order.
+    pub(super) all: &'a mut Vec<u8>,
 }
 
 /// The scalar product of two vectors of one patch, added in twelve lanes.
@@ -390,39 +339,27 @@ mod tests {
     #[test]
     fn data_sent_with_sums_are_the_same_on_any_number_of_ranks() {
         let sheet = Sheet::new(30, 16);
-        let numbers: Vec<f64> = (1..=16).map(|i| 1.0 / f64::from(3 * i)).collect();
-        for short in [false, true] {
-            let expected: Vec<f64> = (numbers.iter())
-                .map(|&number| {
-                    if short {
-                        f64::from(number as f32)
-                    } else {
-                        number
-                    }
-                })
+        let bytes: Vec<u8> = (1..=16).collect();
+        for ranks in [1, 2, 7] {
+            let lengths: Vec<usize> = (0..ranks)
+                .map(|rank| sheet.ownership(ranks).patches(rank).len())
                 .collect();
-            for ranks in [1, 2, 7] {
-                let counts: Vec<usize> = (0..ranks)
-                    .map(|rank| sheet.ownership(ranks).patches(rank).len())
-                    .collect();
-                let found = threads::launch(ranks, |comm| {
-                    let rank = comm.rank().index();
-                    let ownership = sheet.ownership(ranks);
-                    let reduction = Reduction::new(&sheet.tree, &ownership, rank);
-                    let leaves = reduction.leaves(|_| [1.0]);
-                    let mut all = vec![f64::NAN; 16];
-                    let carried = Carried {
-                        own: &numbers[ownership.patches(rank)],
-                        counts: &counts,
-                        all: &mut all,
-                        short,
-                    };
-                    let sum = reduction.sum_leaves(comm, Some(carried), &leaves).unwrap();
-                    assert_eq!(sum, [16.0]);
-                    all
-                });
-                assert!(found.unwrap().iter().all(|all| *all == expected));
-            }
+            let found = threads::launch(ranks, |comm| {
+                let rank = comm.rank().index();
+                let ownership = sheet.ownership(ranks);
+                let reduction = Reduction::new(&sheet.tree, &ownership, rank);
+                let leaves = reduction.leaves(|_| [1.0]);
+                let mut all = Vec::new();
+                let carried = Carried {
+                    own: &bytes[ownership.patches(rank)],
+                    lengths: &lengths,
+                    all: &mut all,
+                };
+                let sum = reduction.sum_leaves(comm, Some(carried), &leaves).unwrap();
+                assert_eq!(sum, [16.0]);
+                all
+            });
+            assert!(found.unwrap().iter().all(|all| *all == bytes));
         }
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn precondition(
 ) {
     preconditioner.restart(system, of, r);
     if let Some(carried) = preconditioner.restrict(r, (of.1, false), &mut [(); 0], |_, _| {}) {
-        carried.all.copy_from_slice(carried.own);
+        carried.all.extend_from_slice(carried.own);
     }
     preconditioner.solve_residual();
     preconditioner.apply_all(system, of, r, u);

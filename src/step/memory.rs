@@ -111,8 +111,8 @@ const VOLUMES: Grown = Grown {
 };
 /// Volumes where only bodies are looked for.
 const VOLUMES_WITHOUT_LAYERS: Grown = Grown { owned: 0, all: 1 };
-/// The coarse matrix and its factor grow in the first solve: as measured on grids.
-const COARSE: Grown = Grown { owned: 0, all: 36 };
+/// Workspaces of the coarse level and what travels grow in the first solve: as measured on grids.
+const COARSE: Grown = Grown { owned: 0, all: 8 };
 /// The room of a thread that assembles a run, for each of its rows: as measured on grids.
 const SCRATCH: u64 = 1_270;
 

@@ -344,10 +344,11 @@ impl<'w> Simulation<'w> {
     /// corrections.
     pub(crate) fn run_on(&mut self, machine: CostModel) {
         self.domain.cost_model = machine;
-        let (weight, share) = (self.domain.weight, self.solver.cg.coarse_share());
+        let (weight, [factor, share]) = (self.domain.weight, self.solver.cg.coarse_shares());
         let product = machine.cost(Work::Product { weight });
         let coarse = machine.cost(Work::CoarseSolve { share });
-        (self.solver.cg).charge(machine.cost(Work::CoarseFactor), product + coarse);
+        let factor = machine.cost(Work::CoarseFactor { share: factor });
+        self.solver.cg.charge(factor, product + coarse);
     }
 
     /// Sets what every rank [hears](Self::heard) from this one in the steps to come. It travels

@@ -2,7 +2,6 @@
 //! the same rules as in a run.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use thiserror::Error;
 use weft_balance::assignment::Assignment;
@@ -11,7 +10,8 @@ use weft_balance::part::Part;
 use weft_balance::separation::{SeparationWork, cells_sent, separation_shares};
 use weft_partition::{Ownership, PatchTree, TreeSum};
 
-use crate::record::{Border, Column, Header, Step, Task};
+use crate::coarse::{CoarseShare, coarse_shares};
+use crate::record::{Border, Header, Step, Task};
 
 /// Bytes of the volumes around a patch.
 pub(crate) const ROOT_BYTES: u64 = 80;
@@ -34,7 +34,7 @@ pub struct Layout {
 }
 
 /// The share of one rank.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RankShare {
     /// Vertices that it owns.
     pub vertices: u64,
@@ -44,35 +44,12 @@ pub struct RankShare {
     pub targets: u64,
     /// Partial sums that it sends in a reduction.
     pub partials: u64,
-    /// Unknowns of the coarse level of the solve.
-    pub aggregates: u64,
-    /// The part of a solve with the coarse matrix that it does.
-    pub coarse: f64,
+    /// Its share of the coarse level of the solve.
+    pub coarse: CoarseShare,
     /// Bytes of the separation bounds that it makes for all.
     pub separation_bytes: u64,
     /// The work of these separation bounds.
     pub separation: SeparationWork,
-}
-
-/// The part of a solve with the coarse matrix that a rank does: the whole forward substitution, and
-/// the backward substitution for what its own unknowns need.
-fn coarse_share(columns: &[Column], own: &Range<usize>) -> f64 {
-    let mut needed = vec![false; columns.len()];
-    let (mut forth, mut back) = (0, 0);
-    for (at, column) in columns.iter().enumerate() {
-        let blocks = 1 + column.rows.len();
-        forth += blocks;
-        if needed[at] || own.contains(&(column.patch as usize)) {
-            back += blocks;
-            for &row in &column.rows {
-                needed[row as usize] = true;
-            }
-        }
-    }
-    if forth == 0 {
-        return 1.0;
-    }
-    (forth + back) as f64 / (2 * forth) as f64
 }
 
 /// The reason why there is no layout.
@@ -143,6 +120,7 @@ impl Layout {
         let targets_of_patch = pairs + u64::from(header.bodies);
         let triangles: Vec<u32> = header.tiles.iter().map(|tile| tile.triangles).collect();
         let made = separation_shares(&triangles, ranks);
+        let coarse = coarse_shares(&header.coarse, &ownership);
         let shares = (0..ranks).map(|rank| {
             let own = &header.patches[ownership.patches(rank)];
             let count = own.len() as u64;
@@ -151,8 +129,7 @@ impl Layout {
                 weight: own.iter().map(|p| p.weight).sum(),
                 targets: count * targets_of_patch,
                 partials: sums.subtrees(rank).len() as u64,
-                aggregates: u64::from(header.aggregates) * count / patches,
-                coarse: coarse_share(&header.coarse, &ownership.patches(rank)),
+                coarse: coarse[rank],
                 separation_bytes: SEPARATION_BYTES * made[rank].len() as u64,
                 separation: SeparationWork::of(&triangles[made[rank].clone()]),
             }

@@ -30,6 +30,7 @@
 
 pub mod bounds;
 pub mod chart;
+pub mod coarse;
 pub mod directory;
 pub mod layout;
 pub mod plan;

@@ -28,6 +28,7 @@ use glam::DVec3;
 use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
 
 use super::cholesky::{Cholesky, Dropped, LowerRows, Workspace};
+use super::elimination::Elimination;
 use super::modes::Modes;
 use super::six::{Block, Six};
 use super::subdomains::Subdomains;
@@ -107,7 +108,8 @@ impl Groups {
             });
             let graph = Graph::from_edges(groups.len(), inside).expect("groups are numbered");
             let rows = LowerRows::new(&graph);
-            factors.push(Cholesky::new(&graph, &rows, 0..groups.len()));
+            let elimination = Elimination::new(&graph, |_| false);
+            factors.push(Cholesky::new(elimination, rows.pairs(0..groups.len())));
             lower.append(&rows);
         }
         let zeros = || vec![[0.0; 6]; count];

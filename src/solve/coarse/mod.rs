@@ -7,13 +7,15 @@
 //! in proportion to the vertices along a side, for news travels one ring an iteration; this level
 //! takes it across the mesh at once.
 //!
-//! The coarse matrix ([`galerkin`]) is computed by the owners of its rows, shared, and factored by
-//! every rank ([`cholesky`]), which solves for the motions of its own aggregates. While rows
-//! travel, the solve does what asks for no preconditioner. An iteration then needs no message of
-//! its own: Pᵀ w of each rank, for the product w of an iteration, travels with the scalar products,
-//! so that all ranks hold it, to the bit. One solve with it, A_c⁺ Pᵀ w, gives this level's part of
-//! w·M w, and the correction A_c⁺ Pᵀ r follows it as r follows w: r −= α w. For a residual that was
-//! computed and not updated Pᵀ r travels with the sums over it, and is solved for in the same way.
+//! The coarse matrix ([`galerkin`]) is computed by the owners of its rows, and factored along the
+//! patch tree ([`dissection`], [`nested`]): each rank eliminates what is inside its own subtrees of
+//! patches, and every rank eliminates the few aggregates that are left between them. Their matrix
+//! travels while the solve does what asks for no preconditioner. An iteration then needs
+//! no message of its own: what the own subtrees leave of Pᵀ w, for the product w of an iteration,
+//! travels with the scalar products, so that all ranks hold it, to the bit. One solve with it,
+//! A_c⁺ Pᵀ w, gives this level's part of w·M w, and the correction A_c⁺ Pᵀ r follows it as r
+//! follows w: r −= α w. For a residual that was computed and not updated Pᵀ r is solved for in the
+//! same way, with the sums over it.
 //!
 //! Not here: what is local to a vertex or patch ([`super::preconditioner`]).
 //!
@@ -21,73 +23,74 @@
 //! * \[TJM15\] Tamstorf, Jones, McCormick: Smoothed aggregation multigrid for cloth simulation.
 
 mod cholesky;
+mod dissection;
 mod elimination;
 mod galerkin;
 mod groups;
 mod modes;
+mod nested;
 mod padded;
 mod six;
 mod subdomains;
+mod substitution;
 
 use std::ops::Range;
 
 use std::time::Duration;
 
 use glam::DVec3;
-use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
+use weft_partition::{Aggregates, Graph, HaloPlan, Ownership, PatchTree};
 use weft_runtime::comm::{Collectives, Comm, CommError};
 
-use self::cholesky::{Cholesky, Dropped, LowerRows, Workspace};
-use self::elimination::Elimination;
+use self::cholesky::{Dropped, LowerRows};
+use self::dissection::Dissection;
 use self::galerkin::Galerkin;
 use self::groups::Groups;
 use self::modes::Modes;
+use self::nested::Nested;
 use self::six::{Block, Six};
 use super::reduction::Carried;
 use super::{BlockMatrix, Filter, Halo, Pattern};
 use crate::heap_bytes::counts_heap;
 use crate::team::Shares;
 
-/// How many numbers of one travel: of one on the diagonal the lower half.
-const PACKED: usize = 36;
-const LOWER: usize = 21;
-
 /// The coarse system of one rank, and the coarse vectors of the conjugate gradients.
 #[derive(Clone, Debug)]
 pub(super) struct CoarseSpace {
     rank: usize,
-    owned: Range<usize>,
-    /// How many coarse numbers of a vector, and how many of the matrix, each rank has.
-    vector_counts: Vec<usize>,
-    matrix_counts: Vec<usize>,
-    /// The blocks of `matrix` that are computed here, and where those of each aggregate's row
-    /// begin, of which the last is on the diagonal.
-    owned_blocks: Range<usize>,
-    starts: Vec<usize>,
     modes: Modes,
     groups: Groups,
     /// D, the lower half.
     of_groups: Vec<Block>,
     galerkin: Galerkin,
-    cholesky: Cholesky,
-    workspace: Workspace,
-    /// The lower half of A_c, and the numbers of it that travel.
+    /// The owned rows of the lower half of A_c, and how many blocks there are of all ranks.
     matrix: Vec<Block>,
-    packed: Vec<f64>,
+    matrix_blocks: usize,
+    /// The size that entries on the diagonal of A_c would have without constraints, for each owned
+    /// aggregate.
+    scales: Vec<f64>,
+    nested: Nested,
+    /// The numbers that travel while the matrix is factored, and how many bytes of each rank.
+    factoring: Vec<f64>,
+    factor_lengths: Vec<usize>,
+    /// The bytes that travel in a solve: of this rank, of all, and how many of each; and whether
+    /// numbers were rounded.
+    own_bytes: Vec<u8>,
+    all_bytes: Vec<u8>,
+    lengths: Vec<usize>,
+    short: bool,
     /// Pᵀ of a vector, of the owned aggregates.
     restricted: Vec<Six>,
-    /// Pᵀ w of all aggregates, or Pᵀ r when an iteration begins anew.
-    coarse: Vec<Six>,
-    /// A_c⁺ Pᵀ w of all aggregates, of which only the owned ones are computed.
+    /// A_c⁺ Pᵀ w of the owned aggregates.
     change: Vec<Six>,
-    /// A_c⁺ Pᵀ r, of which the same holds.
+    /// A_c⁺ Pᵀ r of them.
     correction: Vec<Six>,
 }
 
 counts_heap!(CoarseSpace:
-    vector_counts, matrix_counts, starts, modes, groups, of_groups, galerkin, cholesky, workspace,
-    matrix, packed, restricted, coarse, change, correction;
-    without rank, owned, owned_blocks
+    modes, groups, of_groups, galerkin, matrix, scales, nested, factoring, factor_lengths,
+    own_bytes, all_bytes, lengths, restricted, change, correction;
+    without rank, matrix_blocks, short
 );
 
 impl CoarseSpace {
@@ -106,38 +109,38 @@ impl CoarseSpace {
             .quotient(graph)
             .expect("aggregates and graph are of one mesh");
         let lower = LowerRows::new(&coarse);
-        let ranks = || (0..ownership.ranks()).map(|rank| aggregates.owned(ownership, rank));
-        let blocks = |of: Range<usize>| lower.starts[of.start]..lower.starts[of.end];
         let owned = aggregates.owned(ownership, plan.rank());
-        let owned_blocks = blocks(owned.clone());
-        let all = || vec![[0.0; 6]; aggregates.count()];
+        let blocks = lower.starts[owned.start]..lower.starts[owned.end];
         let groups = Groups::new(pattern, plan, ownership, aggregates);
+        let dissection = Dissection::new(&coarse, aggregates, ownership.depth());
+        let nested = Nested::new(&dissection, &lower, (aggregates, ownership, plan.rank()));
+        let zeros = || vec![[0.0; 6]; owned.len()];
         Self {
             of_groups: vec![[[0.0; 6]; 6]; groups.lower().columns.len()],
-            vector_counts: ranks().map(|of| 6 * of.len()).collect(),
-            matrix_counts: ranks()
-                .map(|of| PACKED * (blocks(of.clone()).len() - of.len()) + LOWER * of.len())
-                .collect(),
-            starts: lower.starts.clone(),
             modes: Modes::new(plan, ownership, aggregates),
-            galerkin: Galerkin::new(pattern, plan, (aggregates, &groups), &lower, &owned_blocks),
+            galerkin: Galerkin::new(pattern, plan, (aggregates, &groups), &lower, &blocks),
             groups,
-            cholesky: Cholesky::new(&coarse, &lower, owned.clone()),
-            workspace: Workspace::default(),
-            matrix: vec![[[0.0; 6]; 6]; lower.columns.len()],
-            packed: Vec::new(),
+            matrix: vec![[[0.0; 6]; 6]; blocks.len()],
+            matrix_blocks: lower.columns.len(),
+            scales: vec![0.0; owned.len()],
+            factoring: Vec::new(),
+            factor_lengths: (nested.factor_counts())
+                .map(|count| size_of::<f64>() * count)
+                .collect(),
+            nested,
+            own_bytes: Vec::new(),
+            all_bytes: Vec::new(),
+            lengths: Vec::new(),
+            short: false,
             rank: plan.rank(),
-            restricted: vec![[0.0; 6]; owned.len()],
-            coarse: all(),
-            change: all(),
-            correction: all(),
-            owned,
-            owned_blocks,
+            restricted: zeros(),
+            change: zeros(),
+            correction: zeros(),
         }
     }
 
-    /// Places the modes and computes the owned rows of the coarse matrix, which are then on their
-    /// way to all ranks. Collective.
+    /// Places the modes, computes the owned rows of the coarse matrix and factors what is inside
+    /// the own subtrees. Its Schur complement is then on its way to all ranks. Collective.
     pub(super) fn begin_factor(
         &mut self,
         comm: &mut dyn Comm,
@@ -146,88 +149,50 @@ impl CoarseSpace {
         shares: &Shares,
     ) -> Result<(), CommError> {
         self.modes.place(comm, halo, positions, filter)?;
-        let own = &mut self.matrix[self.owned_blocks.clone()];
+        self.modes.sum_diagonals(matrix, &mut self.scales, shares);
         let of = (&self.modes, &self.groups);
-        (self.galerkin).assemble(matrix, of, (own, &mut self.of_groups), shares);
+        let into = (&mut self.matrix[..], &mut self.of_groups[..]);
+        (self.galerkin).assemble(matrix, of, into, shares);
         self.groups
             .factor(&self.of_groups, Dropped::Nothing, shares);
+        self.begin(comm, Dropped::Nothing)
+    }
+
+    /// Factors what is inside the own subtrees, and sends what is left. Collective.
+    fn begin(&mut self, comm: &mut dyn Comm, dropped: Dropped) -> Result<(), CommError> {
+        self.factoring = (self.nested).factor_own(&self.matrix, &self.scales, dropped);
         if comm.size() > 1 {
-            self.pack();
-            let own = &self.packed[self.packed_before()..];
-            let count = self.matrix_counts[comm.rank().index()];
-            comm.begin_allgather(bytemuck::cast_slice(&own[..count]))?;
+            comm.begin_allgather(bytemuck::cast_slice(&self.factoring))?;
         }
         Ok(())
     }
 
-    /// Puts the owned rows in their place among those that travel: of blocks on the diagonal the
-    /// lower half.
-    fn pack(&mut self) {
-        self.packed.resize(self.matrix_counts.iter().sum(), 0.0);
-        let mut at = self.packed_before();
-        for row in self.owned.clone() {
-            let Some((diagonal, others)) =
-                self.matrix[self.starts[row]..self.starts[row + 1]].split_last()
-            else {
-                continue;
-            };
-            for block in others {
-                self.packed[at..at + PACKED].copy_from_slice(block.as_flattened());
-                at += PACKED;
-            }
-            for (c, column) in diagonal.iter().enumerate() {
-                self.packed[at..at + 6 - c].copy_from_slice(&column[c..]);
-                at += 6 - c;
-            }
-        }
-    }
-
-    /// Takes the rows of all others from there.
-    fn unpack(&mut self) {
-        let mut at = 0;
-        for starts in self.starts.windows(2) {
-            let Some((diagonal, others)) = self.matrix[starts[0]..starts[1]].split_last_mut()
-            else {
-                continue;
-            };
-            for block in others {
-                (block.as_flattened_mut()).copy_from_slice(&self.packed[at..at + PACKED]);
-                at += PACKED;
-            }
-            for (c, column) in diagonal.iter_mut().enumerate() {
-                column[c..].copy_from_slice(&self.packed[at..at + 6 - c]);
-                at += 6 - c;
-            }
-        }
-    }
-
-    /// How many numbers travel that lower ranks have.
-    fn packed_before(&self) -> usize {
-        self.matrix_counts[..self.rank].iter().sum()
-    }
-
-    /// Takes in the rows of all ranks and factors the matrix. Collective.
+    /// Takes in what is left of all ranks and factors that. Collective.
     pub(super) fn finish_factor(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
+        let mut all = std::mem::take(&mut self.factoring);
         if comm.size() > 1 {
-            let lengths: Vec<usize> = (self.matrix_counts.iter())
-                .map(|count| size_of::<f64>() * count)
-                .collect();
-            comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.packed))?;
-            self.unpack();
+            let own = all;
+            let of = |lengths: &[usize]| lengths.iter().sum::<usize>() / size_of::<f64>();
+            all = vec![0.0; of(&self.factor_lengths)];
+            let before = of(&self.factor_lengths[..self.rank]);
+            all[before..before + own.len()].copy_from_slice(&own);
+            let room = bytemuck::cast_slice_mut(&mut all);
+            comm.finish_allgather_into(&self.factor_lengths, room)?;
         }
-        self.factor(Dropped::Nothing);
+        self.nested.factor_top(&all);
         Ok(())
-    }
-
-    fn factor(&mut self, dropped: Dropped) {
-        (self.cholesky).factor(&self.matrix, dropped, &mut self.workspace);
     }
 
     /// Factors the matrices of both levels once more, without modes that constraints have nearly
-    /// removed: they multiply what rounding leaves in a residual.
-    pub(super) fn drop_weak_modes(&mut self, shares: &Shares) {
+    /// removed: they multiply what rounding leaves in a residual. Collective.
+    pub(super) fn drop_weak_modes(
+        &mut self,
+        comm: &mut dyn Comm,
+        shares: &Shares,
+    ) -> Result<(), CommError> {
         self.groups.factor(&self.of_groups, Dropped::Weak, shares);
-        self.factor(Dropped::Weak);
+        self.begin(comm, Dropped::Weak)?;
+        self.finish_factor(comm)
     }
 
     /// Restricts a projected vector, a product with the matrix or a residual; what is to travel
@@ -244,36 +209,42 @@ impl CoarseSpace {
         for (patch, &energy) in of_patches.iter_mut().zip(self.groups.energies()) {
             told(patch, energy);
         }
+        let own = &mut self.own_bytes;
+        self.nested.forward_own(&self.restricted, short, own);
+        self.short = short;
+        self.lengths.clear();
+        self.lengths.extend(self.nested.solve_bytes(short));
+        self.all_bytes.clear();
         Carried {
-            own: self.restricted.as_flattened(),
-            counts: &self.vector_counts,
-            all: self.coarse.as_flattened_mut(),
-            short,
+            own: &self.own_bytes,
+            lengths: &self.lengths,
+            all: &mut self.all_bytes,
         }
     }
 
     /// Solves for the restricted residual, which was computed and not updated, and has travelled.
     /// Answers this level's part of r·M r.
     pub(super) fn solve_residual(&mut self) -> f64 {
-        let energy = self.cholesky.solve(&self.coarse, &mut self.correction);
-        self.groups.restart(&self.correction[self.owned.clone()]);
+        let of = (&self.all_bytes[..], self.short);
+        let energy = self.nested.finish(of, &mut self.correction);
+        self.groups.restart(&self.correction);
         energy
     }
 
     /// Solves for the restricted product, which has travelled. Answers this level's part of w·M w.
     pub(super) fn solve_product(&mut self) -> f64 {
-        self.cholesky.solve(&self.coarse, &mut self.change)
+        let of = (&self.all_bytes[..], self.short);
+        self.nested.finish(of, &mut self.change)
     }
 
     /// Follows r −= α w.
     pub(super) fn step(&mut self, alpha: f64) {
-        let own = self.owned.clone();
-        let change = self.change[own.clone()].as_flattened();
-        let correction = self.correction[own.clone()].as_flattened_mut();
+        let change = self.change.as_flattened();
+        let correction = self.correction.as_flattened_mut();
         for (correction, change) in correction.iter_mut().zip(change) {
             *correction -= alpha * change;
         }
-        self.groups.step(alpha, &self.correction[own]);
+        self.groups.step(alpha, &self.correction);
     }
 
     /// Adds the motion of the aggregates to vertices, which `u` is of. Constrained directions are
@@ -285,28 +256,35 @@ impl CoarseSpace {
 
     /// How many blocks of 6x6 numbers the coarse matrix has, its lower half.
     pub(super) fn matrix_blocks(&self) -> usize {
-        self.matrix.len()
+        self.matrix_blocks
     }
 
-    /// Measures the work that every rank does for itself: how long the last matrix takes to be
-    /// factored, and a system to be solved, by this clock.
+    /// Whether there is no other rank.
+    pub(super) fn is_alone(&self) -> bool {
+        self.factor_lengths.len() == 1
+    }
+
+    /// Measures the work of a rank that is alone: how long the last matrix takes to be factored,
+    /// and a system to be solved, by this clock.
     pub(super) fn time(&mut self, clock: &dyn Fn() -> Duration) -> [Duration; 2] {
         let began = clock();
-        self.factor(Dropped::Nothing);
+        let left = (self.nested).factor_own(&self.matrix, &self.scales, Dropped::Nothing);
+        self.nested.factor_top(&left);
         let factored = clock();
-        self.cholesky.solve(&self.coarse, &mut self.correction);
+        (self.nested).forward_own(&self.restricted, false, &mut self.own_bytes);
+        let of = (&self.own_bytes[..], false);
+        self.nested.finish(of, &mut self.correction);
         [factored - began, clock() - factored]
     }
 
-    /// The share of a solve that is this rank's: all of the way forth, and of the way back what
-    /// leads to its own aggregates.
-    pub(super) fn solve_share(&self) -> f64 {
-        self.cholesky.solve_share()
+    /// The work of factoring the matrix and of a solve on this rank, as shares of that on one rank.
+    pub(super) fn shares(&self) -> [f64; 2] {
+        self.nested.shares()
     }
 
-    /// How many blocks of 6x6 numbers the factor has.
+    /// How many blocks of 6x6 numbers the parts of the factor have that this rank holds.
     pub(super) fn factor_blocks(&self) -> usize {
-        self.cholesky.block_count()
+        self.nested.block_count()
     }
 }
 
@@ -314,15 +292,17 @@ impl CoarseSpace {
 /// aggregate that is eliminated, and the later columns that it changes.
 ///
 /// # Panics
-/// If aggregates and graph are not of one mesh.
+/// If aggregates, graph and tree are not of one mesh.
 #[must_use]
-pub fn coarse_columns(aggregates: &Aggregates, graph: &Graph) -> Vec<(u32, Vec<u32>)> {
+pub fn coarse_columns(
+    aggregates: &Aggregates,
+    graph: &Graph,
+    tree: &PatchTree,
+) -> Vec<(u32, Vec<u32>)> {
     let coarse = aggregates
         .quotient(graph)
         .expect("aggregates and graph are of one mesh");
-    let elimination = Elimination::new(&coarse);
-    let column = |(at, &aggregate)| (aggregate, elimination.column(at).to_vec());
-    elimination.order.iter().enumerate().map(column).collect()
+    Dissection::new(&coarse, aggregates, tree.depth()).columns()
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ use weft_partition::{Aggregates, HaloPlan, Ownership};
 use weft_runtime::comm::{Comm, CommError};
 
 use crate::heap_bytes::counts_heap;
-use crate::solve::{Filter, Halo};
-use crate::team::Shares;
+use crate::solve::{BlockMatrix, Filter, Halo};
+use crate::team::{Shares, parts};
 
 /// The rigid motions of the aggregates that a rank owns or reads.
 #[derive(Clone, Debug)]
@@ -143,6 +143,20 @@ impl Modes {
             };
         }
         Ok(())
+    }
+
+    /// Adds up the diagonals of the rows of each owned aggregate: forces against motions of single
+    /// vertices, whatever constraints leave of these.
+    pub(super) fn sum_diagonals(&self, matrix: &BlockMatrix, sums: &mut [f64], shares: &Shares) {
+        let owned = || self.owned_by(shares);
+        let work = (parts(sums, owned()).zip(owned())).zip(&shares.elements);
+        shares.run(work, |((sums, owned), rows)| {
+            sums.fill(0.0);
+            for (row, &aggregate) in rows.clone().zip(&self.aggregate[rows.clone()]) {
+                let [x, y, z] = matrix.diagonal_block(row).to_cols_array_2d();
+                sums[aggregate as usize - owned.start] += x[0] + y[1] + z[2];
+            }
+        });
     }
 
     /// The offset q of a vertex, owned or of the halo.

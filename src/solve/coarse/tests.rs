@@ -3,6 +3,7 @@ use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::{Rank, threads};
 
 use super::*;
+use crate::heap_bytes::HeapBytes as _;
 use crate::solve::testing::{KINDS, Noise, Sheet, factor, precondition};
 use crate::solve::{Reduction, Rows, System};
 use crate::team::Team;
@@ -87,7 +88,7 @@ fn rigid_motions_of_aggregates_are_found() {
         let mut found = coarse.clone();
         let shares = shares(&sheet, 1, 0);
         let carried = found.restrict(&force, (&shares, false), &mut [(); 0], |_, _| {});
-        carried.all.copy_from_slice(carried.own);
+        carried.all.extend_from_slice(carried.own);
         found.solve_residual();
         for (row, (found, u)) in moved(&found.correction).iter().zip(&u).enumerate() {
             // The tolerance is that of f32.
@@ -126,7 +127,7 @@ fn check_subdomains(sheet: &Sheet, subdomains: usize) {
         let mut told = vec![0.0; sheet.tree.patch_count()];
         let add = |patch: &mut f64, energy: f64| *patch += energy;
         let carried = coarse.restrict(&force, (&shares, false), &mut told, add);
-        carried.all.copy_from_slice(carried.own);
+        carried.all.extend_from_slice(carried.own);
         coarse.correction.fill([0.0; 6]);
         coarse.groups.restart(&coarse.correction);
         // With aggregates at rest, groups move vertices.
@@ -234,24 +235,115 @@ fn the_coarse_matrix_has_the_same_bits_on_any_number_of_ranks() {
                 )
                 .unwrap();
             coarse.finish_factor(comm).unwrap();
-            // Nobody reads the upper half of blocks on the diagonal, and it does not travel.
-            for end in &coarse.starts[1..] {
-                let diagonal = &mut coarse.matrix[end - 1];
-                (0..6).for_each(|c| diagonal[c][..c].fill(0.0));
-            }
             let numbers = coarse.matrix.as_flattened().as_flattened();
             assert!(numbers.iter().any(|&x| x != 0.0));
             numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
         })
         .unwrap()
+        .concat()
     };
-    let alone = bits(1).swap_remove(0);
+    let alone = bits(1);
     for ranks in [2, 3, 7] {
-        assert!(
-            bits(ranks).iter().all(|bits| *bits == alone),
-            "{ranks} ranks"
-        );
+        assert!(bits(ranks) == alone, "{ranks} ranks");
     }
+}
+
+/// Subtrees of patches leave sums, which travel; all else happens where the patches are.
+#[test]
+fn coarse_solves_have_the_same_bits_on_any_number_of_ranks_and_threads() {
+    let sheet = Sheet::new(30, 16);
+    let bits = |ranks: usize, threads: usize, short: bool| {
+        let found = threads::launch(ranks, |comm| {
+            let rank = comm.rank().index();
+            let ownership = sheet.ownership(ranks);
+            let team = Team::new(threads).unwrap();
+            let reduction = Reduction::new(&sheet.tree, &ownership, rank).with_team(&team);
+            let mut coarse = coarse(&sheet, ranks, rank);
+            let mut halo = Halo::new(&sheet.plan(ranks, rank), TAG);
+            let matrix = sheet.system(ranks, rank, SEED).matrix;
+            let (filter, positions) = (filter(&sheet, ranks, rank), sheet.positions(ranks, rank));
+            let (system, shares) = ((&matrix, &filter, &positions[..]), reduction.shares());
+            (coarse.begin_factor(comm, &mut halo, system, shares)).unwrap();
+            coarse.finish_factor(comm).unwrap();
+            let mut bits = Vec::new();
+            for turn in 0..2 {
+                let vertices = sheet.plan(ranks, rank).owned();
+                let mut vector: Vec<_> = (vertices)
+                    .map(|vertex| Noise::new(vertex as u64).vector())
+                    .collect();
+                filter.project(&mut vector);
+                let mut leaves = reduction.leaves(|_| [0.0]);
+                let of = (shares, short);
+                let carried = coarse.restrict(&vector, of, &mut leaves, |leaf, part| {
+                    leaf[0] += part;
+                });
+                let [of_groups] = reduction.sum_leaves(comm, Some(carried), &leaves).unwrap();
+                let energy = if turn == 0 {
+                    coarse.solve_product()
+                } else {
+                    coarse.solve_residual()
+                };
+                let numbers = coarse.change.as_flattened().iter();
+                let numbers = numbers.chain(coarse.correction.as_flattened());
+                bits.push((
+                    [of_groups.to_bits(), energy.to_bits()],
+                    numbers.map(|x| x.to_bits()).collect::<Vec<_>>(),
+                ));
+                coarse.drop_weak_modes(comm, shares).unwrap();
+            }
+            let vertices = sheet.plan(ranks, rank).owned();
+            let mut moved = vec![DVec3::ZERO; vertices.len()];
+            coarse.add_correction(0..vertices.len(), &mut moved);
+            let moved = moved.iter().flat_map(|v| v.to_array().map(f64::to_bits));
+            (bits, moved.collect::<Vec<_>>())
+        });
+        let found = found.unwrap();
+        let energies: Vec<Vec<[u64; 2]>> = (found.iter())
+            .map(|(bits, _)| bits.iter().map(|(energies, _)| *energies).collect())
+            .collect();
+        assert!(energies.iter().all(|of_rank| *of_rank == energies[0]));
+        let moved: Vec<u64> = found.iter().flat_map(|(_, moved)| moved.clone()).collect();
+        let changes = found.iter().map(|(bits, _)| {
+            let (_, first) = &bits[0];
+            first[..first.len() / 2].to_vec()
+        });
+        (
+            energies[0].clone(),
+            changes.collect::<Vec<_>>().concat(),
+            moved,
+        )
+    };
+    for short in [false, true] {
+        let alone = bits(1, 1, short);
+        for (ranks, threads) in [(1, 3), (2, 1), (3, 2), (5, 1), (8, 1), (16, 1)] {
+            assert!(
+                bits(ranks, threads, short) == alone,
+                "{ranks} ranks, {threads} threads"
+            );
+        }
+    }
+    assert_ne!(bits(1, 1, false), bits(1, 1, true));
+}
+
+/// A rank holds its own subtrees, and little of the others.
+#[test]
+fn one_of_many_ranks_holds_a_small_part_of_the_coarse_level() {
+    let sheet = Sheet::new(64, 64);
+    let bytes = |ranks: usize| {
+        let of = (0..ranks).map(|rank| coarse(&sheet, ranks, rank));
+        let of = of.map(|coarse| [coarse.heap_bytes(), coarse.nested.heap_bytes()]);
+        of.reduce(|[a, b], [c, d]| [a.max(c), b.max(d)]).unwrap()
+    };
+    let ([all, nested], [of_four, _], [of_16, nested_of_16]) = (bytes(1), bytes(4), bytes(16));
+    assert!(
+        3 * of_four < all,
+        "{of_four} bytes of four ranks, {all} of one"
+    );
+    assert!(5 * of_16 < all, "{of_16} bytes of 16 ranks, {all} of one");
+    assert!(
+        2 * nested_of_16 < nested,
+        "{nested_of_16} bytes of 16 ranks, {nested} of one"
+    );
 }
 
 #[test]

@@ -45,10 +45,9 @@ const VECTOR: u64 = 24;
 const PARTICIPANT: u64 = 96;
 /// Bytes of a rank's partial sum of the three scalar products of an iteration.
 const PARTIAL: u64 = 24;
-/// Bytes of a coarse unknown where it is not rounded, and of its row in the lower half of the
-/// coarse matrix: three blocks of a sheet, and half of the one on the diagonal.
-const SIX: u64 = 48;
-const COARSE_ROW: u64 = 8 * (3 * 36 + 21);
+/// Bytes of a number that is not rounded, and of a coarse unknown.
+const NUMBER: u64 = 8;
+const SIX: u64 = 6 * NUMBER;
 /// Bytes in which ranks agree that nothing is wrong.
 const AGREED: u64 = 2;
 /// Residuals that are measured where a solve starts: with its prescribed changes alone, and from
@@ -549,15 +548,20 @@ fn finish(
         times.computed[1] = sum(&assemble);
         lap(clocks, times, 1);
 
-        let coarse = |rank: usize| layout.ranks[rank].aggregates;
-        let factor = |_: usize| prices.cost(Work::CoarseFactor);
-        // The bytes that travel with sums over all vertices.
-        let summed = |bytes: u64| {
-            move |rank: usize| PARTIAL * layout.ranks[rank].partials + bytes * coarse(rank)
+        let coarse = |rank: usize| layout.ranks[rank].coarse;
+        let factor = |rank: usize| {
+            let share = coarse(rank).factor;
+            prices.cost(Work::CoarseFactor { share })
         };
-        let rows = |rank: usize| COARSE_ROW * coarse(rank);
+        // The bytes that travel with sums over all vertices: with each partial sum the product that
+        // belongs to it.
+        let partial = PARTIAL + if header.aggregates > 0 { NUMBER } else { 0 };
+        let summed = |bytes: u64| {
+            move |rank: usize| partial * layout.ranks[rank].partials + bytes * coarse(rank).sums
+        };
+        let rows = |rank: usize| NUMBER * coarse(rank).numbers;
         let product = |rank: usize| {
-            let share = layout.ranks[rank].coarse;
+            let share = coarse(rank).solve;
             prices.cost(Work::Product {
                 weight: weight(rank),
             }) + prices.cost(Work::CoarseSolve { share })
@@ -565,7 +569,7 @@ fn finish(
         let mut left = step.products;
         for system in 0..step.systems {
             let under_way = (header.aggregates > 0).then(|| {
-                // Offsets and projections of the halo; then what each rank has of the matrix.
+                // Offsets and projections of the halo; then what each rank's own part leaves.
                 clocks.exchange(&layout.halo, 3 * VECTOR, |_| 0);
                 clocks.begin_allgather(rows)
             });
@@ -575,7 +579,7 @@ fn finish(
             left -= at_once;
             if let Some(under_way) = under_way {
                 clocks.finish_allgather(under_way, rows);
-                // All factor it alike.
+                // The part that a rank did before the exchange is counted here too.
                 clocks.compute(factor);
             }
             for _ in 0..START_GATHERS {
