@@ -3,7 +3,7 @@
 use weft_partition::Quality;
 
 use super::*;
-use crate::step::{MemoryPart, total};
+use crate::step::{MemoryPart, SET_UP, total};
 
 const SHEET: &str = "pins = [{ nearest = [-0.5, -0.5, 0] }]";
 
