@@ -258,8 +258,8 @@ table_million() {
     printf '.\n'
 }
 
-# The ways of sharing work that are compared: none, objects that migrate, stealing, plans that divide
-# tests, and both.
+# The ways of sharing work that are compared: none, objects that migrate, stealing, plans that
+# divide tests, and both.
 shared_policies=(static migration every-other forecast-static forecast)
 
 table_sharing() {

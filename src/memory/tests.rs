@@ -55,7 +55,7 @@ fn a_scene_is_refused_exactly_where_it_needs_more_than_there_is() {
 fn a_refusal_names_changes_of_which_each_fits_and_no_others() {
     let scene = scene(&[]);
     let ranks = Ranks::threads(4);
-    let bytes = 5_200_000_000;
+    let bytes = 4_800_000_000;
     let told = decide(&scene, &MILLION, ranks, &may(bytes)).unwrap_err();
     let fewer = MeshCounts {
         vertices: 750_000,

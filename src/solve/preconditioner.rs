@@ -219,8 +219,8 @@ impl Preconditioner {
         Ok(self.coarse.is_some())
     }
 
-    /// Measures the coarse level, if there is one and the rank is alone: the number of blocks of its
-    /// matrix, and the times that its work takes, see [`CoarseSpace::time`].
+    /// Measures the coarse level, if there is one and the rank is alone: the number of blocks of
+    /// its matrix, and the times that its work takes, see [`CoarseSpace::time`].
     pub(super) fn time_coarse(
         &mut self,
         clock: &dyn Fn() -> Duration,

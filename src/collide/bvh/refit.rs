@@ -77,8 +77,7 @@ const MOST_SHORT: usize = 1 << 15;
 /// The numbers of leaves among all leaves, from the last on.
 #[derive(Clone, Debug, Default)]
 struct LeafRanks {
-    /// For each 32 nodes, how many leaves come before them, and which of them are leaves, a bit for
-    /// each.
+    /// The number of leaves before each 32 nodes, and which of these are leaves, a bit for each.
     blocks: Vec<[u32; 2]>,
     /// The number of the first leaf.
     last: u32,

@@ -61,6 +61,8 @@ impl<'a> From<&'a Vec<DVec3>> for Positions<'a> {
     }
 }
 
+/// The position of a vertex.
+///
 /// # Panics
 /// If there are fewer.
 impl Index<usize> for Positions<'_> {

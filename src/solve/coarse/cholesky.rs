@@ -338,10 +338,10 @@ impl Columns<'_> {
         (self.starts[column] - first) as usize..(self.starts[column + 1] - first) as usize
     }
 
-    /// The forward substitution with the right-hand side in place. The numbers of what is
-    /// kept, behind the columns, are the right side of the Schur complement then. The result is the squared norm
-    /// of the other part: the product of right-hand side and solution, as far as it is of what was
-    /// eliminated.
+    /// The forward substitution with the right-hand side in place. The numbers of what is kept,
+    /// behind the columns, are the right side of the Schur complement then. The result is the
+    /// squared norm of the other part: the product of right-hand side and solution, as far as it is
+    /// of what was eliminated.
     #[inline(always)]
     pub(super) fn forward(self, lanes: impl Lanes, x: &mut [Eight]) -> f64 {
         let mut energy = 0.0;

@@ -4,7 +4,8 @@
 //! of its aggregates, any other node with the sums of what its two children kept: their Schur
 //! complements, left plus right. A rank does the nodes of its own subtrees, from the leaves up.
 //! The Schur complements of the highest of these travel, and every rank does the nodes above, its
-//! own copy of them, all alike. This is the multifrontal method \[Liu92\] with subtrees mapped to processors.
+//! own copy of them, all alike. This is the multifrontal method \[Liu92\] with subtrees mapped to
+//! processors.
 //!
 //! A solve goes the way of the factor. Each node adds up the right sides that its children left of
 //! what they kept, substitutes forward, and leaves the rest. It also adds up the product of right

@@ -73,8 +73,8 @@ pub(super) struct Taken {
     pub(super) found: Option<Range<usize>>,
 }
 
-/// The sums of right sides that nodes have left, and no node has taken yet, and the product of right
-/// side and solution of each node. On the way back the sums are solutions.
+/// The sums of right sides that nodes have left, and no node has taken yet, and the product of
+/// right side and solution of each node. On the way back the sums are solutions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Left {
     pub(super) sums: Vec<Six>,
@@ -175,8 +175,8 @@ impl Factors {
     }
 
     /// Substitutes forward. `rhs` is the right side of owned aggregates, `taken` what other nodes
-    /// have left. The sums that no node takes are in `left` in the end. Each leaves sums that are rounded to f32
-    /// if `short`.
+    /// have left. The sums that no node takes are in `left` in the end. Each leaves sums that are
+    /// rounded to f32 if `short`.
     pub(super) fn forward(
         &mut self,
         turns: &[Turn],
