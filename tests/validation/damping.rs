@@ -48,7 +48,8 @@ fn loss(material: &str, mode: usize, damped: usize) -> f64 {
     let elastic = if mode == 2 {
         // This is of bending alone: displaced so far, the sheet is stretched too.
         let at = |v: [u32; 4]| v.map(|v| moved[v as usize]);
-        let hinges = model.hinges().iter().map(|h| h.energy(at(h.vertices)));
+        let quadratic = model.quadratic();
+        let hinges = quadratic.hinges.iter().map(|h| h.energy(at(h.vertices)));
         let folds = model.folds().iter().map(|f| f.energy(at(f.vertices)));
         hinges.sum::<f64>() + folds.sum::<f64>()
     } else {

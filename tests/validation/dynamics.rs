@@ -85,7 +85,8 @@ pub fn energy(world: &World, s: &Simulation<'_>) -> f64 {
         .sum();
     let at = |v: u32| x[v as usize];
     let bend: f64 = model
-        .hinges()
+        .quadratic()
+        .hinges
         .iter()
         .map(|h| h.energy(h.vertices.map(at)))
         .sum();

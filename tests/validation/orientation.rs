@@ -73,8 +73,9 @@ impl Sheet {
     /// The energy of bending alone, over that of a plate bent to a cylinder along `angle`.
     fn ratio(&self, x: &[DVec3], angle: f64) -> f64 {
         let model = self.world.model();
-        let hinges = (model.hinges().iter()).map(|h| h.energy(h.vertices.map(|v| x[v as usize])));
-        let plates = (model.plates().iter()).map(|p| p.energy(p.vertices.map(|v| x[v as usize])));
+        let quadratic = model.quadratic();
+        let hinges = (quadratic.hinges.iter()).map(|h| h.energy(h.vertices.map(|v| x[v as usize])));
+        let plates = (quadratic.plates.iter()).map(|p| p.energy(p.vertices.map(|v| x[v as usize])));
         let folds = (model.folds().iter()).map(|f| f.energy(f.vertices.map(|v| x[v as usize])));
         let shells = (model.shells().iter()).map(|s| s.energy(s.vertices.map(|v| x[v as usize])));
         let flat = hinges.sum::<f64>() + plates.sum::<f64>();
