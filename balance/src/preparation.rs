@@ -88,8 +88,8 @@ impl PatchSizes {
     }
 
     /// The time in ns that a rank needs to have some pieces prepared, where it had others before,
-    /// or nothing at all. The owner of the patch's bounding volume has already looked where all
-    /// vertices go.
+    /// or nothing at all. The owner of the patch's bounding volume, which `sees`, is spared the
+    /// price of looking where vertices go.
     #[must_use]
     pub fn cost(&self, (before, after): (Option<u64>, u64), sees: bool, prices: &Prices) -> f64 {
         let mut cost = match before {

@@ -23,8 +23,8 @@ pub struct Prices {
     pub begin: f64,
     /// A vertex in the bounding volume of a patch, which one rank makes for all.
     pub vertex: f64,
-    /// Looking where a vertex goes, for a rank that does not own the patch's bounding volume; it is
-    /// a part of `vertex`.
+    /// Looking where a vertex goes, for a rank that does not own the patch's bounding volume. It is
+    /// 0 in records, for the owner of the volume looks again too: `measure` has that.
     pub way: f64,
     /// The bounding volume of a vertex.
     pub measure: f64,
@@ -47,9 +47,9 @@ pub struct Prices {
     pub assemble: f64,
     /// An iteration of the solve, for each unit of work.
     pub product: f64,
-    /// Factoring the coarse matrix of the solve, which every rank does.
+    /// Factoring the coarse matrix of the solve, all of it on one rank.
     pub coarse_factor: f64,
-    /// Solving with the coarse matrix once in each product, which every rank does.
+    /// Solving with the coarse matrix once in each product, all of it on one rank.
     pub coarse_solve: f64,
     /// A row of impulses in one round.
     pub row: f64,

@@ -37,6 +37,9 @@ impl PartitionComparison {
     ///
     /// # Errors
     /// No parts, or more than patches.
+    ///
+    /// # Panics
+    /// The world was [released](World::release).
     pub fn new(
         world: &World,
         parts: usize,

@@ -287,6 +287,9 @@ impl ClothModel {
     ///
     /// The first have 3x3 blocks in the system matrix, the others scalars times the identity. Each
     /// pair once, lower vertex first, sorted. Both together are the graph of the matrix.
+    ///
+    /// # Panics
+    /// Bending elements were [released](crate::step::World::release).
     #[must_use]
     pub fn couplings(&self) -> (Vec<[u32; 2]>, Vec<[u32; 2]>) {
         let near = || {
@@ -496,6 +499,9 @@ impl ClothModel {
 
     /// Elastic energy in J at positions `x` in m, without factors that change in time; `None` if a
     /// triangle has collapsed.
+    ///
+    /// # Panics
+    /// Bending elements were [released](crate::step::World::release).
     #[must_use]
     pub fn elastic_energy(&self, x: &[DVec3]) -> Option<f64> {
         let mut energy = 0.0;
@@ -517,6 +523,9 @@ impl ClothModel {
 
     /// Elastic forces on all vertices in N at positions `x` in m, without factors that change in
     /// time; `None` if a triangle has collapsed.
+    ///
+    /// # Panics
+    /// Bending elements were [released](crate::step::World::release).
     #[must_use]
     pub fn elastic_forces(&self, x: &[DVec3]) -> Option<Vec<DVec3>> {
         let mut forces = vec![DVec3::ZERO; x.len()];

@@ -10,8 +10,8 @@
 //! | `truncate`, with `plane`, `solids` and `common` | cuts what is left: it cannot fail |
 //!
 //! `bodies` has the triangles of bodies beside those of cloth, and their poses; `joined` numbers
-//! both as one. `halving` is for
-//! subdivision: it cuts displacements so that each pair keeps half of its distance.
+//! both as one. `halving` is for subdivision: it cuts displacements so that each pair keeps half of
+//! its distance.
 //!
 //! # Truncation
 //!

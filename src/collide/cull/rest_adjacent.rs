@@ -214,7 +214,8 @@ counts_heap!(Rows: bases, starts, entries, squares);
 const ROWS: usize = 16;
 
 impl Rows {
-    /// Rows of these lengths, to be filled; `None` if some that follow each other are too long.
+    /// Rows of these lengths, to be filled; `None` if some that follow each other, or all together,
+    /// are too long.
     fn new(lengths: Vec<u32>) -> Option<Self> {
         let mut bases = Vec::with_capacity(lengths.len() / ROWS + 1);
         let mut starts = Vec::with_capacity(lengths.len() + 1);
@@ -225,7 +226,7 @@ impl Rows {
                 bases.push(base);
             }
             starts.push(u16::try_from(sum - base).ok()?);
-            sum += length;
+            sum = sum.checked_add(*length)?;
         }
         Some(Self {
             bases,

@@ -565,7 +565,8 @@ impl World {
 
     /// Frees the data that only the set-up of ranks reads: graphs, and elements that ranks have
     /// copied. Ranks that are set up go on; a new one cannot be set up, see
-    /// [`StepError::Released`](crate::step::StepError::Released).
+    /// [`StepError::Released`](crate::step::StepError::Released). Graphs and cuts, and energies,
+    /// forces, couplings, frequencies and warnings of the model can no longer be asked for.
     pub fn release(&self) {
         self.graphs.release();
         self.model.release();

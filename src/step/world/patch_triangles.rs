@@ -29,7 +29,10 @@ impl PatchTriangles {
         patch_of: impl Fn(u32) -> usize,
     ) -> Self {
         let lowest = |corners: &[u32; 3]| patch_of(corners[0].min(corners[1]).min(corners[2]));
-        debug_assert!(triangles.is_sorted_by_key(lowest));
+        assert!(
+            triangles.is_sorted_by_key(lowest),
+            "triangles follow each other patch by patch"
+        );
         // The patches of a triangle but for that of its lowest vertex, each once.
         let touched = |corners: &[u32; 3]| {
             let own = lowest(corners);

@@ -8,6 +8,9 @@ use crate::scene::Integrator;
 
 impl World {
     /// A sentence for each thing that a reader of the result must know before there is one.
+    ///
+    /// # Panics
+    /// The world was [released](Self::release).
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.unstable_cloths();

@@ -36,8 +36,9 @@ use crate::shape::Tree;
 const MAGIC: [u8; 7] = *b"WEFTREC";
 /// The version of the format. Version 1 had separation bounds in the price of a node, no tiles and
 /// no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees; 6 no warm-up;
-/// 7 no price of moving boundaries; 8 neither vertices of pieces nor pairs that are missed.
-const VERSION: u8 = 9;
+/// 7 no price of moving boundaries; 8 neither vertices of pieces nor pairs that are missed; 9 had
+/// columns of the coarse factor in an order that does not follow the patch tree.
+const VERSION: u8 = 10;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
 /// Longest name of a scene, in bytes, as scenes have it.
