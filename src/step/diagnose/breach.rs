@@ -506,7 +506,8 @@ mod tests {
         );
     }
 
-    /// Two pads close on a strip to less than what it takes.
+    /// Two pads close on a strip to a little less than what it takes. If they went farther, each
+    /// rounding would say where the cloth is torn.
     #[test]
     fn bodies_that_close_on_cloth_are_named_with_the_room_that_they_leave() {
         let pad = |name: &str, side: f64| {
@@ -514,7 +515,7 @@ mod tests {
                 "[[body]]\nname = \"{name}\"\nshape = \"box\"\ncenter = [0, {}, 0.97]\nsize = [0.2, 0.02, 0.04]\nfriction = 1\nedge = 0.02\n\
                  motion.keyframes = [{{ time = 0 }}, {{ time = 0.02, translation = [0, {}, 0] }}]\n",
                 0.0141 * side,
-                -0.0006 * side
+                -0.0003 * side
             )
         };
         let strip = "partition.patches = 4\ntime.step = \"1 ms\"\n[[cloth]]\nrotation = [\"90 deg\", 0, 0]\ncenter = [0, 0, 0.8]\n\

@@ -37,7 +37,7 @@ fn reports_tell_the_colours_of_sweeps_and_the_messages_of_the_response() {
         let contact = format!("[contact]\nresponse = \"{response}\"\n");
         let world = world(&drape().replace("[contact]\n", &contact));
         let mut simulation = Simulation::new(&world, comm, &ScopeOptions::default()).unwrap();
-        let reports = (0..24).map(|_| simulation.advance(comm).unwrap());
+        let reports = (0..40).map(|_| simulation.advance(comm).unwrap());
         let mut all = Effort::default();
         let mut rounds = 0;
         for report in reports {
