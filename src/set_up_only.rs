@@ -2,8 +2,8 @@
 //!
 //! A process with a large cloth has no room for what nobody reads again: elements that ranks have
 //! copied into the order of their rows, and graphs that they have made matrices of. All ranks of a
-//! process share this data, and nobody knows who of them is the last to read it but the one who
-//! started them. So it can be given back through a shared reference.
+//! process share this data, and only the code that starts them knows when the last one is set up.
+//! So it can be given back through a shared reference.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -18,8 +18,8 @@
 //! that follow, boundaries [move](Assignment::move_boundaries) with what stretches have cost.
 //! Errors of the forecast are left to work stealing.
 //!
-//! Boundaries may also be kept between patches: then patches move whole, as objects do that migrate.
-//! It is there to compare with.
+//! Boundaries may also be kept between patches: then patches move whole, as objects do that
+//! migrate. Studies compare with that.
 //!
 //! * [Pinar, Aykanat 2004] Fast optimal load balancing algorithms for 1D partitioning.
 

@@ -408,6 +408,7 @@ impl Refit {
         self.make_room(volumes);
         up_to_avx2(Refitting {
             of: self,
+            wanted: Wanted::All,
             vertices,
             volumes,
         });
@@ -426,9 +427,9 @@ impl Refit {
         volumes: &mut Vec<Siblings>,
     ) {
         self.make_room(volumes);
-        up_to_avx2(Opening {
+        up_to_avx2(Refitting {
             of: self,
-            which,
+            wanted: Wanted::Subtrees(which),
             vertices,
             volumes,
         });
@@ -501,9 +502,19 @@ fn part<'a, T>(list: &'a [T], range: &Range<u32>) -> &'a [T] {
     &list[range.start as usize..range.end as usize]
 }
 
-/// The arguments of [`Refit::run`].
+/// The nodes whose volumes are made.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// All of them.
+    All,
+    /// Nodes of the subtrees whose bits are set.
+    Subtrees(u64),
+}
+
+/// The arguments of [`Refit::run`] and [`Refit::open`].
 struct Refitting<'a> {
     of: &'a Refit,
+    wanted: Wanted,
     vertices: &'a [Quantised],
     volumes: &'a mut [Siblings],
 }
@@ -526,9 +537,20 @@ impl Kernel for Refitting<'_> {
 impl Refitting<'_> {
     #[inline(always)]
     fn sweep<N: Copy + Into<u32>, P: Copy + Into<u32>>(self, lists: &Lists<N>, corners: &[[P; 3]]) {
-        let shape = &*self.of.shape;
+        match self.wanted {
+            Wanted::All => self.sweep_all(lists, corners),
+            Wanted::Subtrees(which) => self.sweep_subtrees(which, lists, corners),
+        }
+    }
+
+    #[inline(always)]
+    fn sweep_all<N: Copy + Into<u32>, P: Copy + Into<u32>>(
+        self,
+        lists: &Lists<N>,
+        corners: &[[P; 3]],
+    ) {
         let mut from = [0; 2];
-        for &ends in &shape.stretches {
+        for &ends in &self.of.shape.stretches {
             let range = from[0]..ends[0];
             let leaves = (part(&lists.leaves, &range), part(corners, &range));
             sweep_leaves(leaves, self.vertices, self.volumes);
@@ -537,37 +559,16 @@ impl Refitting<'_> {
             from = ends;
         }
     }
-}
-
-/// The arguments of [`Refit::open`].
-struct Opening<'a> {
-    of: &'a Refit,
-    which: u64,
-    vertices: &'a [Quantised],
-    volumes: &'a mut [Siblings],
-}
-
-impl Kernel for Opening<'_> {
-    type Output = ();
 
     #[inline(always)]
-    fn run<S: Lanes>(self, _: S) {
-        let of = self.of;
-        match (&of.shape.order, &of.leaves) {
-            (Order::Short(lists), Corners::Short(corners)) => self.sweep(lists, corners),
-            (Order::Short(lists), Corners::Long(corners)) => self.sweep(lists, corners),
-            (Order::Long(lists), Corners::Short(corners)) => self.sweep(lists, corners),
-            (Order::Long(lists), Corners::Long(corners)) => self.sweep(lists, corners),
-        }
-    }
-}
-
-impl Opening<'_> {
-    #[inline(always)]
-    fn sweep<N: Copy + Into<u32>, P: Copy + Into<u32>>(self, lists: &Lists<N>, corners: &[[P; 3]]) {
-        let shape = &*self.of.shape;
-        for (at, subtree) in shape.subtrees.iter().enumerate() {
-            if self.which >> at & 1 != 0 {
+    fn sweep_subtrees<N: Copy + Into<u32>, P: Copy + Into<u32>>(
+        self,
+        which: u64,
+        lists: &Lists<N>,
+        corners: &[[P; 3]],
+    ) {
+        for (at, subtree) in self.of.shape.subtrees.iter().enumerate() {
+            if which >> at & 1 != 0 {
                 let range = &subtree.leaves;
                 let leaves = (part(&lists.leaves, range), part(corners, range));
                 sweep_leaves(leaves, self.vertices, self.volumes);

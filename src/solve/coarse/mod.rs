@@ -10,12 +10,12 @@
 //! The coarse matrix ([`galerkin`]) is computed by the owners of its rows, and factored along the
 //! patch tree ([`dissection`], [`nested`]): each rank eliminates what is inside its own subtrees of
 //! patches, and every rank eliminates the few aggregates that are left between them. Their matrix
-//! travels while the solve does what asks for no preconditioner. An iteration then needs
-//! no message of its own: what the own subtrees leave of Pᵀ w, for the product w of an iteration,
+//! travels while the solve does what asks for no preconditioner. An iteration then needs no
+//! message of its own: what the own subtrees leave of Pᵀ w, for the product w of an iteration,
 //! travels with the scalar products, so that all ranks hold it, to the bit. One solve with it,
-//! A_c⁺ Pᵀ w, gives this level's part of w·M w, and the correction A_c⁺ Pᵀ r follows it as r
-//! follows w: r −= α w. For a residual that was computed and not updated Pᵀ r is solved for in the
-//! same way, with the sums over it.
+//! A_c⁺ Pᵀ w, gives this level's part of w·M w. The correction A_c⁺ Pᵀ r follows it as r
+//! follows w: r −= α w. For a residual that was computed and not updated, Pᵀ r is solved for
+//! in the same way, with the sums over it.
 //!
 //! Not here: what is local to a vertex or patch ([`super::preconditioner`]).
 //!
