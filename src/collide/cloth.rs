@@ -323,7 +323,7 @@ impl ClothSurface {
 
     /// A patch that has a triangle at the vertex, and the vertex's place among the vertices there.
     #[inline]
-    pub(in crate::collide) fn slot(&self, vertex: u32) -> (u32, u32) {
+    pub(crate) fn slot(&self, vertex: u32) -> (u32, u32) {
         self.slots.of(vertex)
     }
 }

@@ -119,6 +119,43 @@ impl Bvh {
         Self { nodes }
     }
 
+    /// The tree over some of its triangles, in which they are below each other as here.
+    pub(in crate::collide) fn pruned(&self, keeps: impl Fn(u32) -> bool) -> Self {
+        let mut kept = vec![false; self.len()];
+        for node in (0..self.len()).rev() {
+            kept[node] = match self.node(node as u32) {
+                Node::Inner(child) => kept[child as usize] | kept[child as usize + 1],
+                Node::Leaf(triangle) => keeps(triangle),
+            };
+        }
+        let mut nodes = Vec::new();
+        let mut stack = Vec::new();
+        if kept.first() == Some(&true) {
+            nodes.push(0);
+            stack.push((0, 0));
+        }
+        while let Some((mut from, to)) = stack.pop() {
+            // Nodes of which one child is kept are left out.
+            nodes[to] = loop {
+                let child = match self.node(from) {
+                    Node::Leaf(triangle) => break triangle | LEAF,
+                    Node::Inner(child) => child,
+                };
+                match [0, 1].map(|k| kept[(child + k) as usize]) {
+                    [true, true] => {
+                        let first = nodes.len();
+                        stack.extend([(child, first), (child + 1, first + 1)]);
+                        nodes.extend([0, 0]);
+                        break first as u32;
+                    }
+                    [true, false] => from = child,
+                    _ => from = child + 1,
+                }
+            };
+        }
+        Self { nodes }
+    }
+
     /// The number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -288,6 +325,41 @@ fn split(items: &mut [(u32, DVec3)], below: &mut [u32], first: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::collide::bvh::kdop::Kdop18;
+
+    #[test]
+    fn a_pruned_tree_holds_what_is_kept_in_its_order() {
+        let tree = Bvh::build((0..1000).map(|i| (i, DVec3::X * f64::from(i))).collect());
+        let in_order = |tree: &Bvh| {
+            let (mut leaves, mut stack) = (Vec::new(), Vec::new());
+            stack.extend((!tree.is_empty()).then_some(0));
+            while let Some(node) = stack.pop() {
+                match tree.node(node) {
+                    Node::Leaf(triangle) => leaves.push(triangle),
+                    Node::Inner(first) => {
+                        // Siblings have an odd and an even number.
+                        assert!(first > node && first % 2 == 1);
+                        stack.extend([first + 1, first]);
+                    }
+                }
+            }
+            leaves
+        };
+        let all = in_order(&tree);
+        let some: [fn(&u32) -> bool; 5] = [
+            |_| true,
+            |_| false,
+            |t| *t == 17,
+            |t| t % 3 == 0,
+            |t| (100..117).contains(t),
+        ];
+        for keeps in some {
+            let pruned = tree.pruned(|triangle| keeps(&triangle));
+            let left: Vec<u32> = all.iter().copied().filter(keeps).collect();
+            assert_eq!(pruned.len(), (2 * left.len()).saturating_sub(1));
+            assert_eq!(in_order(&pruned), left);
+        }
+        assert_eq!(tree.pruned(|_| true).len(), tree.len());
+    }
 
     #[test]
     fn a_tree_holds_every_triangle_once_and_children_follow_parents() {

@@ -50,6 +50,17 @@ pub enum Meeting {
     },
 }
 
+impl Meeting {
+    /// The vertices of its features.
+    pub(super) fn vertices(&self) -> &[u32] {
+        match self {
+            Self::Features(pair) => &pair.vertices,
+            Self::Round { face, .. } => face,
+            Self::Vertex { vertex, .. } => std::slice::from_ref(vertex),
+        }
+    }
+}
+
 /// A vertex that a body left no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Squeezed {

@@ -6,7 +6,7 @@
 //! | file | does |
 //! |---|---|
 //! | `search` | tests pairs, and finds the *hits*, which could not be certified |
-//! | `respond`, `impulses`, `zones` | resolves hits by changes that keep momentum |
+//! | `respond`, `impulses`, `zones` | resolves hits by changes that keep momentum, if it can in the `region` around them |
 //! | `truncate`, with `plane`, `solids` and `common` | cuts what is left: it cannot fail |
 //!
 //! `bodies` has the triangles of bodies beside those of cloth, and their poses; `joined` numbers
@@ -64,6 +64,7 @@ mod joined;
 mod meeting;
 mod near_pairs;
 pub mod plane;
+mod region;
 mod respond;
 mod search;
 mod solids;
@@ -76,6 +77,9 @@ pub(crate) use impulses::mixed;
 pub use joined::{Positions, Triangles};
 pub use meeting::{Meeting, Pair, Squeezed};
 pub use plane::{Kind, Plane};
+pub use region::Region;
+pub(crate) use region::{around_displacements, patches_of, tree_near};
+pub(crate) use respond::respond_within;
 pub use respond::{Responded, respond};
 pub use search::{Hits, exceeders, is_certified, is_crossing, touching};
 pub(crate) use search::{margin_of, margin_within};

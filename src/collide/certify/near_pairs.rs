@@ -187,14 +187,29 @@ impl Truncate<'_> {
         changed: &[bool],
         f: &mut impl FnMut(Pair),
     ) {
+        // A volume around several vertices is the union of theirs, to the bit.
+        let corners = [self.corners(s), self.corners(t)];
+        let mut volumes = [None; 6];
+        let mut around = |vertices: &[u32]| {
+            let mut all = Kdop18::EMPTY;
+            for &v in vertices {
+                let at = corners
+                    .as_flattened()
+                    .iter()
+                    .position(|&corner| corner == v);
+                let Some(room) = at.map(|at| &mut volumes[at]) else {
+                    // No feature has other vertices.
+                    continue;
+                };
+                let volume = room.get_or_insert_with(|| self.around(&[v], ends));
+                all = all.union(volume);
+            }
+            all
+        };
         self.features_of(s, t, |pair| {
             let (first, second) = pair.vertices.split_at(pair.kind.first());
             let any_changed = pair.vertices.iter().any(|&v| changed[v as usize]);
-            if any_changed
-                && self
-                    .around(first, ends)
-                    .overlaps(&self.around(second, ends))
-            {
+            if any_changed && around(first).overlaps(&around(second)) {
                 f(pair);
             }
         });

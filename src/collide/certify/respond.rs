@@ -14,14 +14,15 @@
 //! * \[SSIF09\] Selle, Su, Irving, Fedkiw: Robust high-resolution cloth using parallelism,
 //!   history-based collisions, and accurate friction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use glam::DVec3;
 
 use super::impulses::{self, Row};
 use super::meeting::Meeting;
 use super::near_pairs::Round;
-use super::search::{Hits, margin_of};
+use super::region::Region;
+use super::search::{Hits, margin_within};
 use super::truncate::Truncate;
 use super::zones;
 use crate::disjoint_sets::DisjointSets;
@@ -52,43 +53,55 @@ pub struct Responded {
 }
 
 /// The state of the response between rounds.
-struct Progress {
+struct Progress<'a> {
     responded: Responded,
     /// The rows that were found, each under what it keeps apart.
     rows: BTreeMap<Meeting, Row>,
     round: Round,
+    /// The region to which it keeps, if it does not look at all cloth.
+    region: Option<&'a Region<'a>>,
+    /// The largest magnitude of a coordinate of any point, in m.
+    farthest: f64,
 }
+
+/// The response has left its region.
+struct Left;
 
 /// Responds to hits.
 #[must_use]
 pub fn respond(step: &Truncate<'_>, hits: &[Meeting]) -> Responded {
-    let mut progress = Progress {
-        responded: Responded {
-            goal: step.goal.to_vec(),
-            left: hits.to_vec(),
-            ..Responded::default()
-        },
-        rows: BTreeMap::new(),
-        round: Round::default(),
-    };
-    for round in 0..IMPULSES + SLIDING {
-        if progress.responded.left.is_empty() {
-            return progress.responded;
-        }
-        let mut moved = vec![false; step.start.len()];
-        if round < IMPULSES {
-            impulse_round(step, &mut progress, &mut moved);
-        } else {
-            sliding_round(step, &mut progress, &mut moved);
-        }
-        progress.test_again(step, &moved);
-    }
-    rigid_rounds(step, &mut progress);
+    let all = step.start.iter().chain(step.goal.iter());
+    let farthest = all.map(|x| x.abs().max_element()).fold(0.0, f64::max);
+    let mut progress = Progress::new(step, hits, farthest);
+    // There is no region that it could leave.
+    let (Ok(()) | Err(Left)) = progress.run(step);
     progress.responded
 }
 
+/// Responds to hits as [`respond`] does, and reads no cloth outside of a region. `farthest` is the
+/// largest magnitude of a coordinate of any point of the step, in m. Returns `None` if what is
+/// outside may have a part in it.
+#[must_use]
+pub(crate) fn respond_within(
+    step: &Truncate<'_>,
+    hits: &[Meeting],
+    (region, farthest): (&Region<'_>, f64),
+) -> Option<Responded> {
+    let tree = region.tree(step);
+    let step = Truncate {
+        tree: &tree,
+        ..*step
+    };
+    let mut progress = Progress {
+        region: Some(region),
+        ..Progress::new(&step, hits, farthest)
+    };
+    let outcome = progress.run(&step);
+    outcome.is_ok().then_some(progress.responded)
+}
+
 /// Resolves each hit by itself.
-fn impulse_round(step: &Truncate<'_>, progress: &mut Progress, moved: &mut [bool]) {
+fn impulse_round(step: &Truncate<'_>, progress: &mut Progress<'_>, moved: &mut [bool]) {
     impulses::order(&mut progress.responded.left);
     let Progress {
         responded, rows, ..
@@ -102,7 +115,7 @@ fn impulse_round(step: &Truncate<'_>, progress: &mut Progress, moved: &mut [bool
 }
 
 /// Satisfies all rows at once.
-fn sliding_round(step: &Truncate<'_>, progress: &mut Progress, moved: &mut [bool]) {
+fn sliding_round(step: &Truncate<'_>, progress: &mut Progress<'_>, moved: &mut [bool]) {
     let Progress {
         responded, rows, ..
     } = progress;
@@ -127,12 +140,13 @@ fn sliding_round(step: &Truncate<'_>, progress: &mut Progress, moved: &mut [bool
 }
 
 /// Moves components of hits as one body, and merges them while they hit others.
-fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress) {
+fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress<'_>) -> Result<(), Left> {
     let mut sets = DisjointSets::new(step.start.len());
+    let mut joined: BTreeSet<u32> = BTreeSet::new();
     let before = progress.responded.goal.clone();
     for _ in 0..RIGID {
         if progress.responded.left.is_empty() {
-            return;
+            return Ok(());
         }
         let mut merged = false;
         for meeting in &progress.responded.left {
@@ -140,6 +154,7 @@ fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress) {
             let Meeting::Features(pair) = meeting else {
                 continue;
             };
+            joined.extend(pair.vertices);
             let [first, others @ ..] = pair.vertices;
             for other in others {
                 if sets.least(first) != sets.least(other) {
@@ -149,13 +164,12 @@ fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress) {
             }
         }
         if !merged {
-            return;
+            return Ok(());
         }
         let mut zones: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for v in 0..step.start.len() as u32 {
+        for &v in &joined {
             zones.entry(sets.least(v)).or_default().push(v);
         }
-        zones.retain(|_, zone| zone.len() > 1);
         progress.responded.zones = zones.len() as u32;
         let mut moved = vec![false; step.start.len()];
         for zone in zones.values() {
@@ -167,28 +181,73 @@ fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress) {
             }
             zones::move_as_one(step, zone, &mut progress.responded.goal);
         }
-        progress.test_again(step, &moved);
+        progress.test_again(step, &moved)?;
     }
+    Ok(())
 }
 
-impl Progress {
+impl Progress<'_> {
+    fn new(step: &Truncate<'_>, hits: &[Meeting], farthest: f64) -> Self {
+        Self {
+            responded: Responded {
+                goal: step.goal.to_vec(),
+                left: hits.to_vec(),
+                ..Responded::default()
+            },
+            rows: BTreeMap::new(),
+            round: Round::default(),
+            region: None,
+            farthest,
+        }
+    }
+
+    /// Goes through all stages, until nothing is left.
+    fn run(&mut self, step: &Truncate<'_>) -> Result<(), Left> {
+        for round in 0..IMPULSES + SLIDING {
+            if self.responded.left.is_empty() {
+                return Ok(());
+            }
+            let mut moved = vec![false; step.start.len()];
+            if round < IMPULSES {
+                impulse_round(step, self, &mut moved);
+            } else {
+                sliding_round(step, self, &mut moved);
+            }
+            self.test_again(step, &moved)?;
+        }
+        rigid_rounds(step, self)
+    }
+
     /// Tests what was left, and all pairs with a vertex that moved.
-    fn test_again(&mut self, step: &Truncate<'_>, moved: &[bool]) {
+    fn test_again(&mut self, step: &Truncate<'_>, moved: &[bool]) -> Result<(), Left> {
         self.responded.rounds += 1;
         let step = Truncate {
             goal: (&self.responded.goal).into(),
             ..*step
         };
         let mut hits = Hits::default();
-        let margin = margin_of(&step);
+        match self.region {
+            None => {
+                let moved = step.goal.iter().zip(moved).filter(|(_, moved)| **moved);
+                let far = moved.map(|(x, _)| x.abs().max_element());
+                self.farthest = far.fold(self.farthest, f64::max);
+            }
+            Some(region) if region.holds(&step, step.goal, moved) => {
+                let far = region.farthest(&self.responded.goal, moved);
+                self.farthest = self.farthest.max(far);
+            }
+            Some(_) => return Err(Left),
+        }
+        let margin = margin_within(self.farthest);
         for meeting in &self.responded.left {
             hits.test(&step, *meeting, margin);
         }
         step.refit(step.goal, moved, &mut self.round);
-        hits.add_of(&step, moved, &mut self.round);
+        hits.add_of(&step, moved, (&mut self.round, margin));
         hits.meetings.sort_unstable();
         hits.meetings.dedup();
         self.responded.tests += hits.tests;
         self.responded.left = hits.meetings;
+        Ok(())
     }
 }

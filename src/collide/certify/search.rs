@@ -186,12 +186,17 @@ impl Hits {
     pub(crate) fn add_exceeders(&mut self, step: &Truncate<'_>, exceeders: &[bool]) {
         let mut round = Round::default();
         step.refit(step.goal, exceeders, &mut round);
-        self.add_of(step, exceeders, &mut round);
+        self.add_of(step, exceeders, (&mut round, margin_of(step)));
     }
 
-    /// Tests all that some vertices may cross, in a tree that is up to date.
-    pub(super) fn add_of(&mut self, step: &Truncate<'_>, vertices: &[bool], round: &mut Round) {
-        let margin = margin_of(step);
+    /// Tests all that some vertices may cross, in a tree that is up to date. The margin is the
+    /// [rounding](margin_within) of heights of all points, in m.
+    pub(super) fn add_of(
+        &mut self,
+        step: &Truncate<'_>,
+        vertices: &[bool],
+        (round, margin): (&mut Round, f64),
+    ) {
         step.search(step.goal, vertices, round, |pair| {
             self.test_features(step, pair, margin);
         });

@@ -9,12 +9,12 @@ use proptest::prelude::*;
 use super::near_pairs::Round;
 use super::plane::{self, Advance, Motion, separating};
 use super::*;
-use crate::collide::BodyMotion;
 use crate::collide::audit::crossings;
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
 use crate::collide::tangles::Kept;
+use crate::collide::{BodyMotion, ClothSurface, Distances, Geometry, Snapshot, Volumes};
 
 /// Random numbers that are the same everywhere: SplitMix64.
 struct Random(u64);
@@ -634,4 +634,155 @@ fn impulses_on_short_levers_throw_nothing() {
         let went = goal.distance(cloth.x[v]);
         assert!(went <= 2.1, "vertex {v} goes {went}");
     }
+}
+
+/// Two sheets of 36 by 36 vertices in patches of four by four, a twentieth of an edge apart, and
+/// the volumes around patches that stay where they are, for contacts within 0.15.
+fn sheets_in_patches() -> (Cloth, ClothSurface, Vec<Kdop18>) {
+    const SIDE: u32 = 36;
+    let cloth = Cloth::stack(2, SIDE as usize, 0.05);
+    let patch_of = |v: u32| {
+        let (sheet, row, column) = (v / (SIDE * SIDE), v / SIDE % SIDE, v % SIDE);
+        ((sheet * 9 + row / 4) * 9 + column / 4) as usize
+    };
+    let surface = ClothSurface::new(cloth.surface.triangles(), &cloth.x, 162, patch_of);
+    let mut volumes = Volumes::default();
+    let distances = Distances::alike(0.1, 0.5, 0);
+    let geometry = Geometry {
+        cloth: &surface,
+        bodies: &[],
+        body_motions: &[],
+        thickness: 0.1,
+        distances: &distances,
+        self_collision: true,
+        all_pairs: false,
+    };
+    let still = vec![DVec3::ZERO; cloth.x.len()];
+    let snapshot = Snapshot::new(&geometry, &mut volumes, &cloth.x, &still, 0.0, 1.0);
+    (0..162).for_each(|patch| snapshot.make_root(patch));
+    let roots = volumes.around_patches(162).unwrap();
+    (cloth, surface, roots)
+}
+
+/// Where some vertices of the upper sheet are pushed through the lower one, the response in their
+/// region is that with all cloth, and reads no other cloth.
+#[test]
+fn a_response_in_a_region_is_that_with_all_cloth() {
+    let (mut cloth, surface, roots) = sheets_in_patches();
+    let mut random = Random(11);
+    for case in 0..20 {
+        for mass in &mut cloth.masses {
+            *mass = 0.2 + random.number();
+        }
+        let mut goal = cloth.x.clone();
+        for _ in 0..1 + case % 4 {
+            // In the middle of the upper sheet, which comes after the 1296 vertices of the lower.
+            let [row, column] = [0; 2].map(|_| 14 + (8.0 * random.number()) as usize);
+            let v = 1296 + 36 * row + column;
+            goal[v].z -= 0.055 + 0.015 * random.number();
+        }
+        let step = cloth.truncate(&goal);
+        let hits = uncertified(&step);
+        assert!(!hits.is_empty());
+        let all = respond(&step, &hits);
+        let Some(region) = Region::around(&surface, roots.clone(), patches_of(&surface, &hits))
+        else {
+            assert!(case % 4 > 0);
+            continue;
+        };
+        let mut there = vec![false; goal.len()];
+        region.vertices().for_each(|v| there[v as usize] = true);
+        assert!(there.iter().filter(|there| **there).count() < 1800);
+        let only = |x: &[DVec3]| -> Vec<DVec3> {
+            let of = x.iter().zip(&there);
+            of.map(|(x, there)| if *there { *x } else { DVec3::NAN })
+                .collect()
+        };
+        let (start, end) = (only(&cloth.x), only(&goal));
+        let within = Truncate {
+            start: (&start).into(),
+            ..cloth.truncate(&end)
+        };
+        let found = respond_within(&within, &hits, (&region, 40.0)).unwrap();
+        assert_eq!((found.rounds, found.zones), (all.rounds, all.zones));
+        assert_eq!(found.left, all.left);
+        for (v, there) in there.iter().enumerate() {
+            let moved = all.goal[v] != goal[v];
+            assert!(*there || !moved, "case {case}: vertex {v} is not seen");
+            assert!(
+                !there || found.goal[v] == all.goal[v],
+                "case {case}: vertex {v}"
+            );
+        }
+    }
+}
+
+/// What vertices may cross that go anywhere is found in the tree near them as in that of all cloth.
+#[test]
+fn a_tree_near_some_vertices_has_all_that_they_may_cross() {
+    let (cloth, surface, _) = sheets_in_patches();
+    let mut random = Random(12);
+    for case in 0..12 {
+        let mut exceeds = vec![false; cloth.x.len()];
+        let mut goal = cloth.x.clone();
+        for _ in 0..1 + case % 3 {
+            let v = 1296 + (1296.0 * random.number()) as usize;
+            exceeds[v] = true;
+            goal[v] += random.vector(4.0);
+            goal[v].z = -random.number();
+        }
+        let step = cloth.truncate(&goal);
+        let near = tree_near(&surface, &step, &exceeds).unwrap();
+        assert!(2 * near.len() < cloth.tree.len());
+        let [of_all, of_near] = [&cloth.tree, &near].map(|tree| {
+            let mut hits = Hits::default();
+            hits.add_exceeders(&Truncate { tree, ..step }, &exceeds);
+            hits.meetings.sort_unstable();
+            hits
+        });
+        assert!(!of_all.meetings.is_empty());
+        assert_eq!(of_near, of_all);
+    }
+    let step = cloth.truncate(&cloth.x);
+    assert!(tree_near(&surface, &step, &vec![true; cloth.x.len()]).is_none());
+}
+
+/// A response ends that moves a vertex which a patch of the border has, or one out of the volume
+/// around its patch; and there is no region of most of the cloth.
+#[test]
+fn a_region_holds_what_stays_in_it() {
+    let (cloth, surface, roots) = sheets_in_patches();
+    let hit = |v: u32| Meeting::Vertex { vertex: v, body: 0 };
+    let patches = |hits: &[Meeting]| patches_of(&surface, hits);
+    // In the middle of a patch in the middle of the upper sheet.
+    let middle = 1296 + 36 * 18 + 18;
+    let region = Region::around(&surface, roots.clone(), patches(&[hit(middle)])).unwrap();
+    let moved = |v: u32, by: DVec3| {
+        let mut goal = cloth.x.clone();
+        goal[v as usize] += by;
+        let mut moved = vec![false; goal.len()];
+        moved[v as usize] = true;
+        region.holds(&cloth.truncate(&goal), (&goal).into(), &moved)
+    };
+    let up = DVec3::Z * 0.05;
+    assert!(moved(middle, up) && moved(middle + 4, up) && moved(middle - 1296, up));
+    assert!(!moved(middle, 2.0 * up), "beyond the volume");
+    assert!(!moved(middle + 8, up), "of the border");
+    assert!(!moved(middle + 8, DVec3::ZERO), "of the border");
+    assert!(region.is_around(&[hit(middle)]) && !region.is_around(&[hit(middle), hit(0)]));
+    let wider = region.with(&[hit(middle - 4)]).unwrap();
+    let near = Region::near(&surface, roots.clone(), &patches(&[hit(middle)])).unwrap();
+    assert!(near.is_around(&[]) && !near.is_around(&[hit(middle)]));
+    assert!(near.vertices().count() < region.vertices().count());
+    assert!(
+        near.with(&[hit(middle)])
+            .unwrap()
+            .vertices()
+            .eq(region.vertices())
+    );
+    assert!(wider.is_around(&[hit(middle), hit(middle - 4)]));
+    assert!(wider.vertices().count() > region.vertices().count());
+    let corners = [0, 35, 35 * 36, middle].map(hit);
+    assert!(Region::around(&surface, roots, patches(&corners)).is_none());
+    assert_eq!(Volumes::default().around_patches(1), None);
 }

@@ -192,6 +192,12 @@ impl<T: HeapBytes> HeapBytes for Kept<T> {
 }
 
 impl Volumes {
+    /// The volume around each of this number of patches, if all of them have been made.
+    pub(crate) fn around_patches(&self, patches: usize) -> Option<Vec<Kdop18>> {
+        let roots = self.roots.get(..patches)?.iter();
+        roots.map(|root| root.made()?.first().copied()).collect()
+    }
+
     /// Forgets the last step.
     pub(in crate::collide) fn begin(&mut self, patches: usize, bodies: usize, tiles: usize) {
         forget(&mut self.vertices, patches);

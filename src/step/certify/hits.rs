@@ -5,8 +5,11 @@ use std::ops::Range;
 use bytemuck::{Pod, Zeroable};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 
-use crate::collide::Candidate;
-use crate::collide::certify::{Hits, Kind, Meeting, Pair, Scenery, Truncate};
+use crate::collide::certify::{
+    Hits, Kind, Meeting, Pair, Region, Scenery, Truncate, around_displacements, tree_near,
+};
+use crate::collide::{Candidate, ClothSurface, Kdop18};
+use crate::step::domain::Domain;
 use crate::team::Team;
 
 /// A meeting as it travels between ranks of one run.
@@ -56,6 +59,9 @@ impl Record {
 pub(super) struct Search<'a> {
     pub(super) step: &'a Truncate<'a>,
     pub(super) scenery: &'a Scenery,
+    pub(super) cloth: &'a ClothSurface,
+    /// The region in which displacements are known, if not all are.
+    pub(super) region: Option<&'a Region<'a>>,
     /// The rounding of heights of all points of the step, in m.
     pub(super) margin: f64,
 }
@@ -73,6 +79,7 @@ impl Search<'_> {
             step,
             scenery,
             margin,
+            ..
         } = *self;
         let shares: Vec<Range<usize>> = team.cut_even(candidates.len()).elements;
         let mut found = vec![Hits::default(); shares.len()];
@@ -87,9 +94,77 @@ impl Search<'_> {
         if !exceeders.is_empty() {
             let mut exceeds = vec![false; step.start.len()];
             exceeders.iter().for_each(|&v| exceeds[v as usize] = true);
-            all.add_exceeders(step, &exceeds);
+            let tree = match self.region {
+                Some(region) => Some(region.tree(step)),
+                None => tree_near(self.cloth, step, &exceeds),
+            };
+            match tree {
+                Some(tree) => all.add_exceeders(
+                    &Truncate {
+                        tree: &tree,
+                        ..*step
+                    },
+                    &exceeds,
+                ),
+                None => all.add_exceeders(step, &exceeds),
+            }
         }
         all
+    }
+}
+
+/// The search for the region around vertices that end far from where they were foreseen, where
+/// ranks do not know the displacements of all.
+pub(super) struct Exceeding<'a> {
+    pub(super) domain: &'a Domain,
+    /// Whether a vertex that a triangle of the rank's patches has is one of these.
+    pub(super) exceeds: &'a dyn Fn(u32) -> bool,
+    /// How much wider volumes are than half of the gap to be kept, in m.
+    pub(super) wider: f64,
+}
+
+impl Exceeding<'_> {
+    /// The region near such vertices of all ranks, by volumes around displacements; `None` if it is
+    /// most of the cloth. Collective.
+    pub(super) fn region<'a>(
+        &self,
+        comm: &mut dyn Comm,
+        cloth: &'a ClothSurface,
+        step: &Truncate<'_>,
+    ) -> Result<Option<Region<'a>>, CommError> {
+        const VOLUME: usize = size_of::<[f32; Kdop18::NUMBERS]>();
+        let ownership = &self.domain.ownership;
+        let own = self.domain.patches();
+        let volumes = around_displacements(cloth, own.clone(), step, self.wider);
+        let mut bytes = Vec::new();
+        for volume in &volumes {
+            bytes.extend_from_slice(bytemuck::cast_slice(volume.numbers()));
+        }
+        let vertices = cloth.patch_vertices();
+        let with = own.filter(|&patch| vertices[patch].iter().any(|&v| (self.exceeds)(v)));
+        let with: Vec<u32> = with.map(|patch| patch as u32).collect();
+        bytes.extend_from_slice(bytemuck::cast_slice(&with));
+        let mut roots = Vec::with_capacity(ownership.patch_count());
+        let mut hit = vec![false; ownership.patch_count()];
+        for (rank, bytes) in comm.allgather(bytes)?.iter().enumerate() {
+            let malformed = || CommError::Malformed {
+                from: Rank(rank as u32),
+                what: format!("{} bytes about its volumes and patches", bytes.len()),
+            };
+            let theirs = ownership.patches(rank).len();
+            let (volumes, patches) = bytes
+                .split_at_checked(theirs * VOLUME)
+                .ok_or_else(malformed)?;
+            let volumes = volumes.chunks_exact(VOLUME);
+            roots
+                .extend(volumes.map(|one| Kdop18::from_numbers(bytemuck::pod_read_unaligned(one))));
+            for patch in patches.chunks(size_of::<u32>()) {
+                let patch: u32 =
+                    bytemuck::try_pod_read_unaligned(patch).map_err(|_| malformed())?;
+                *hit.get_mut(patch as usize).ok_or_else(malformed)? = true;
+            }
+        }
+        Ok(Region::near(cloth, roots, &hit))
     }
 }
 

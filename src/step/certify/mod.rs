@@ -23,7 +23,7 @@ use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Comm;
 
-use self::hits::{Search, share};
+use self::hits::{Exceeding, Search, share};
 pub(crate) use self::kept::LetThrough;
 use super::contact::detection::Detection;
 use super::context::Context;
@@ -32,10 +32,11 @@ use super::exchange::seen::Seen;
 use super::state::State;
 use super::world::World;
 use crate::collide::certify::{
-    Meeting, Mover, Positions, Scenery, Truncate, exceeders, margin_of, margin_within, respond,
+    Meeting, Mover, Positions, Region, Responded, Scenery, Truncate, around_displacements,
+    exceeders, margin_of, margin_within, patches_of, respond, respond_within,
 };
 use crate::collide::tangles::{Kept, Member};
-use crate::collide::{ClothSurface, Extent};
+use crate::collide::{ClothSurface, Extent, Geometry};
 use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::scene;
 use crate::team::Team;
@@ -181,13 +182,36 @@ impl Goals<'_> {
     }
 }
 
+/// The vertices of which the motion in a substep is known here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known<'r, 'a> {
+    /// All.
+    All,
+    /// What this rank has subscribed to.
+    Subscribed,
+    /// That, and what a region sees.
+    Around(&'r Region<'a>),
+}
+
 /// The facts about the positions of vertices from the start to the end of a substep.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Places {
-    /// Whether those of all vertices are known here.
-    pub(crate) all_known: bool,
+pub(crate) struct Places<'r, 'a> {
+    /// The vertices whose positions are known here.
+    pub(crate) known: Known<'r, 'a>,
+    /// Whether a vertex of any rank ends far from where it was foreseen, where not all are known.
+    pub(crate) exceeds: bool,
     /// The largest magnitude of a coordinate of any vertex of cloth, in m.
     pub(crate) farthest: f64,
+}
+
+/// The outcome of certification.
+#[derive(Debug)]
+pub(crate) enum Outcome<'a> {
+    /// The substep is certified.
+    Certified(Certified),
+    /// There is something to cut, nothing has been done, and the motion of the vertices in a region
+    /// is needed on every rank, or, if there is none, that of all.
+    Lacks(Option<Region<'a>>),
 }
 
 /// A vertex of cloth in a meeting.
@@ -271,7 +295,7 @@ impl Certification {
         let apart = (seen.displacements.high - seen.displacements.low).length();
         // Otherwise no displacement is absurd.
         let is_tame = apart <= 0.5 * ABSURD * self.edge;
-        seen.exceeds || !is_tame || !self.suspended.is_empty() || !self.kept.is_empty()
+        !is_tame || !self.suspended.is_empty() || !self.kept.is_empty()
     }
 
     /// The owned vertices that end so far from where they were foreseen that what they may cross is
@@ -282,9 +306,8 @@ impl Certification {
         (state, detection): (&State, &Detection),
         moved: &[DVec3],
     ) -> Vec<u32> {
-        let (owned, distances) = (at.domain.owned(), at.world.geometry().distances);
-        let least = GAP * distances.least();
-        let allowance = ALLOWANCE * 0.5 * (distances.reach(distances.least()) - least);
+        let owned = at.domain.owned();
+        let allowance = allowance(&at.world.geometry());
         let foreseen = |k: usize| {
             let v = owned.start + k;
             state.x[v] + detection.foreseen[v] * at.substep.dt
@@ -294,26 +317,26 @@ impl Certification {
         exceeders.iter().map(|k| first + k).collect()
     }
 
-    /// Cuts displacements so that no cloth crosses cloth or bodies. Collective. Returns nothing,
-    /// and has done nothing, if there is something to cut and ranks know only some vertices.
+    /// Cuts displacements so that no cloth crosses cloth or bodies. Collective.
     ///
     /// # Errors
     /// Messages failed, or bodies leave no room and the scene asks to stop then.
-    pub(crate) fn certify(
+    pub(crate) fn certify<'a>(
         &mut self,
         comm: &mut dyn Comm,
-        at: Context<'_>,
+        at: Context<'a>,
         (state, detection): (&State, &Detection),
-        (mut goals, places): (Goals<'_>, Places),
+        (mut goals, places): (Goals<'_>, Places<'_, 'a>),
         team: &Team,
-    ) -> Result<Option<Certified>, StepError> {
+    ) -> Result<Outcome<'a>, StepError> {
         let (world, dt) = (at.world, at.substep.dt);
         self.held.clear();
         (self.held).extend_from_slice(at.substep.pinned(world));
         let geometry = world.geometry();
         let times = [at.substep.time(world), at.substep.next_time(world)];
         let movers = self.scenery.movers(geometry.body_motions, times);
-        let curbed = match places.all_known {
+        let knows_all = matches!(places.known, Known::All);
+        let curbed = match knows_all {
             true => self.curb(world, state, &mut goals, dt),
             false => 0,
         };
@@ -323,15 +346,37 @@ impl Certification {
         let goal = Positions::new(goals.moved, &ends[1]);
         let step = self.step(world, [Positions::new(&state.x, &ends[0]), goal], &movers);
         let exceeders = self.exceeders(at, (state, detection), goals.moved);
-        let margin = if places.all_known {
+        let patches = world.tree().patch_count();
+        if matches!(places.known, Known::Subscribed) && places.exceeds {
+            let most = allowance(&geometry);
+            let exceeds = |v: u32| {
+                let v = v as usize;
+                let foreseen = state.x[v] + detection.foreseen[v] * dt;
+                (goals.moved[v] - foreseen).length_squared() > most * most
+            };
+            let around = Exceeding {
+                domain: at.domain,
+                exceeds: &exceeds,
+                wider: most,
+            };
+            let region = around.region(comm, geometry.cloth, &step)?;
+            return Ok(Outcome::Lacks(region));
+        }
+        let of_bodies = ends.iter().map(|ends| Extent::of(ends).farthest());
+        let farthest = of_bodies.fold(places.farthest, f64::max);
+        let margin = if knows_all {
             margin_of(&step)
         } else {
-            let of_bodies = ends.iter().map(|ends| Extent::of(ends).farthest());
-            margin_within(of_bodies.fold(places.farthest, f64::max))
+            margin_within(farthest)
         };
         let search = Search {
             step: &step,
             scenery: &self.scenery,
+            cloth: geometry.cloth,
+            region: match places.known {
+                Known::Around(region) => Some(region),
+                Known::All | Known::Subscribed => None,
+            },
             margin,
         };
         let own = search.run(&detection.candidates, &exceeders, team);
@@ -341,11 +386,52 @@ impl Certification {
         };
         let hits = share(comm, own.meetings, (step.start.len(), movers.len()))?;
         certified.hits = hits.len() as u64;
-        if !hits.is_empty() && !places.all_known {
-            return Ok(None);
-        }
         if !hits.is_empty() {
-            let responded = respond(&step, &hits);
+            let own = match places.known {
+                Known::Subscribed => {
+                    let around = detection.volumes().around_patches(patches);
+                    let hit = patches_of(geometry.cloth, &hits);
+                    let region = around.map(|roots| Region::around(geometry.cloth, roots, hit));
+                    return Ok(Outcome::Lacks(region.flatten()));
+                }
+                Known::Around(region) if !region.is_around(&hits) => {
+                    return Ok(Outcome::Lacks(region.with(&hits)));
+                }
+                Known::Around(_) => None,
+                Known::All => {
+                    let wider = allowance(&geometry);
+                    let roots = around_displacements(geometry.cloth, 0..patches, &step, wider);
+                    Region::around(geometry.cloth, roots, patches_of(geometry.cloth, &hits))
+                }
+            };
+            let region = match places.known {
+                Known::Around(region) => Some(region),
+                Known::All | Known::Subscribed => own.as_ref(),
+            };
+            let within = region
+                .and_then(|region| respond_within(&step, &hits, (region, farthest)))
+                // Truncation looks at all cloth.
+                .filter(|responded| knows_all || responded.left.is_empty());
+            if within.is_none() && !knows_all {
+                return Ok(Outcome::Lacks(None));
+            }
+            let mut changed = Vec::new();
+            let mut note = |v: u32, responded: &Responded| {
+                if responded.goal[v as usize] != goals.moved[v as usize] {
+                    changed.push(v);
+                }
+            };
+            let responded = match (within, region) {
+                (Some(responded), Some(region)) => {
+                    region.vertices().for_each(|v| note(v, &responded));
+                    responded
+                }
+                _ => {
+                    let responded = respond(&step, &hits);
+                    (0..state.len() as u32).for_each(|v| note(v, &responded));
+                    responded
+                }
+            };
             if (responded.zones > 0 || !responded.left.is_empty())
                 && at.substep.controller.can_halve()
             {
@@ -355,10 +441,8 @@ impl Certification {
                 });
             }
             certified.zones = u64::from(responded.zones);
-            for v in 0..state.len() {
-                if responded.goal[v] != goals.moved[v] {
-                    goals.change(v, state.x[v], responded.goal[v], dt);
-                }
+            for v in changed.into_iter().map(|v| v as usize) {
+                goals.change(v, state.x[v], responded.goal[v], dt);
             }
             let goal = Positions::from(&responded.goal);
             let step = self.step(world, [Positions::new(&state.x, &ends[0]), goal], &movers);
@@ -396,7 +480,7 @@ impl Certification {
         certified.squeezed = self.suspended.len() as u64;
         certified.kept = self.kept.vertices() as u64;
         self.cuts = goals.summed();
-        Ok(Some(certified))
+        Ok(Outcome::Certified(certified))
     }
 
     /// The substep as truncation takes it, with vertices that start and would go to these places.
@@ -496,6 +580,13 @@ impl Certification {
         }
         self.suspended = self.still_through(world, &self.suspended, (x, time), movers);
     }
+}
+
+/// How far (m) vertices may end from where they were foreseen, so that pairs which the search of
+/// contacts did not come by cannot cross.
+fn allowance(geometry: &Geometry<'_>) -> f64 {
+    let least = geometry.distances.least();
+    ALLOWANCE * 0.5 * (geometry.distances.reach(least) - GAP * least)
 }
 
 /// The mean length of a cloth's edges at rest, in m.

@@ -55,6 +55,11 @@ impl Detection {
         [self.volumes.heap_bytes(), self.candidates.heap_bytes()]
     }
 
+    /// The volumes of the last search.
+    pub(crate) fn volumes(&self) -> &Volumes {
+        &self.volumes
+    }
+
     /// The detection of contacts among this number of vertices. It keeps the pairs that it looks at
     /// if steps are certified.
     pub(crate) fn new(vertices: usize, options: &ScopeOptions, keeps_candidates: bool) -> Self {

@@ -16,9 +16,10 @@ use weft_balance::cost_model::Work;
 use weft_runtime::comm::{Collectives, Comm, CommError};
 
 use crate::collide::Extent;
+use crate::collide::certify::Region;
 use crate::heap_bytes::counts_heap;
 use crate::solve::fault::{self, Own};
-use crate::step::certify::{Certification, Cut, Goals, Places};
+use crate::step::certify::{Certification, Cut, Goals, Known, Outcome, Places};
 use crate::step::contact::detection::Detection;
 use crate::step::context::{Context, first_of};
 use crate::step::diagnose::ledger::{Impulses, Velocities};
@@ -239,6 +240,7 @@ impl Exchange {
         }
         if let Some((certification, detection)) = &mut certification {
             let own = at;
+            let mut region = None;
             loop {
                 let (at, start) = part.map_or((own, &*state), |part| (part.at, part.start));
                 let moves = if part.is_some() {
@@ -261,7 +263,12 @@ impl Exchange {
                     changes: Vec::new(),
                 };
                 let places = Places {
-                    all_known: whole,
+                    known: match &region {
+                        _ if whole => Known::All,
+                        Some(region) => Known::Around(region),
+                        None => Known::Subscribed,
+                    },
+                    exceeds: seen.exceeds,
                     farthest: start_extent.union(extent).farthest(),
                 };
                 let certified = certification.certify(
@@ -271,18 +278,35 @@ impl Exchange {
                     (goals, places),
                     shares.team(),
                 )?;
-                if let Some(certified) = certified {
-                    report.certified = certified;
-                    break;
+                match certified {
+                    Outcome::Certified(certified) => {
+                        report.certified = certified;
+                        break;
+                    }
+                    Outcome::Lacks(Some(needed)) if part.is_none() => {
+                        self.give_all(comm, own, &needed, (state, integrator))?;
+                        region = Some(needed);
+                    }
+                    Outcome::Lacks(_) => {
+                        self.make_whole(comm, own, state, integrator)?;
+                        report.gathered += 1;
+                        whole = true;
+                    }
                 }
-                self.make_whole(comm, own, state, integrator)?;
-                report.gathered += 1;
-                whole = true;
             }
             if report.certified.has_moved() {
                 // The next substep begins elsewhere.
                 ahead = None;
-                extent = Extent::of(&self.moved);
+                extent = if whole {
+                    Extent::of(&self.moved)
+                } else {
+                    let own = Extent::of(&self.moved[owned.clone()]);
+                    let seen = Seen {
+                        extent: own,
+                        ..Seen::NOTHING
+                    };
+                    seen.of_all(comm)?.extent
+                };
                 if part.is_some() {
                     self.follow_cuts(at, certification.cuts(), (state, dt), integrator);
                 }
@@ -338,6 +362,49 @@ impl Exchange {
                 integrator.shift_past(dt, v - owned.start, cut.change, moved);
             }
         }
+    }
+
+    /// Gives every rank the way of the vertices in a region. Collective.
+    fn give_all(
+        &mut self,
+        comm: &mut dyn Comm,
+        at: Context<'_>,
+        region: &Region<'_>,
+        (state, integrator): (&mut State, &TimeIntegrator),
+    ) -> Result<(), CommError> {
+        let vertices: Vec<u32> = region.vertices().collect();
+        // In the order of vertices, which is that of ranks.
+        let place = |end: usize| vertices.partition_point(|&v| (v as usize) < end);
+        let of = |owned: Range<usize>| place(owned.start)..place(owned.end);
+        let lengths: Vec<usize> = (0..comm.size())
+            .map(|rank| size_of::<DVec3>() * of(at.domain.ownership.vertices(rank)).len())
+            .collect();
+        let others = vertices.len() - of(at.domain.owned()).len();
+        let mut room = vec![DVec3::ZERO; vertices.len()];
+        let mut give = |values: &mut [DVec3]| {
+            for (room, &v) in room.iter_mut().zip(&vertices) {
+                *room = values[v as usize];
+            }
+            comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut room))?;
+            for (room, &v) in room.iter().zip(&vertices) {
+                values[v as usize] = *room;
+            }
+            if let Some(subscriptions) = &mut state.subscriptions {
+                subscriptions.count_received(others);
+            }
+            Ok::<(), CommError>(())
+        };
+        give(&mut self.moves)?;
+        if integrator.has_ends() {
+            give(&mut self.ends)?;
+        }
+        give(&mut state.x)?;
+        for &v in &vertices {
+            let v = v as usize;
+            let (x, moves) = (&state.x[v..=v], &self.moves[v..=v]);
+            move_run(&mut self.moved[v..=v], [x, moves], at.substep.dt);
+        }
+        Ok(())
     }
 
     /// Gives this rank the way of all vertices, where it has that of some. Collective.

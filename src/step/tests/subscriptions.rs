@@ -51,6 +51,57 @@ fn the_state_does_not_depend_on_what_ranks_know() {
     }
 }
 
+/// Where a small piece of cloth flies into a large one, vertices are slowed down so much that what
+/// they may cross is searched for anew. Ranks are sent what is around these, and not the motion of
+/// all cloth.
+#[test]
+fn only_what_is_near_vertices_that_are_slowed_down_is_sent() {
+    const STEPS: u32 = 8;
+    let scene = |state: &str| {
+        let partition = format!("partition = {{ patches = 256, state = \"{state}\" }}\n");
+        let sheet = sheet(61, "center = [0, 0, 0]", "");
+        let piece = sheet.split_once("[[cloth]]").map_or("", |(_, cloth)| cloth);
+        let piece = piece
+            .replace("name = \"sheet\"", "name = \"piece\"")
+            .replace("size = \"1 m\"", "size = \"0.06 m\"")
+            .replace("vertices = 61", "vertices = 5")
+            .replace(
+                "center = [0, 0, 0]",
+                "center = [0.02, 0.01, 0.02]\nvelocity = [0, 0, -6]",
+            );
+        let more = "[contact]\nthickness = \"2 mm\"\n";
+        let text = format!("{partition}{sheet}[[cloth]]{piece}{more}{LOOSE}");
+        world(&text.replace("step = \"5 ms\"", "step = \"2 ms\""))
+    };
+    let replicated = scene("replicated");
+    let mut slowed = 0.0f64;
+    let mut last: Vec<DVec3> = replicated.start_velocities().to_vec();
+    run(&replicated, STEPS, |s| {
+        let changes = s.velocities().iter().zip(&last);
+        slowed = changes.fold(slowed, |most, (v, last)| v.distance(*last).max(most));
+        last = s.velocities().to_vec();
+    });
+    // In 2 ms that is more than half the reach of contacts, 1.5 mm.
+    assert!(slowed > 2.0, "by {slowed} m/s");
+    let (expected, _, hits) = completed(&replicated, STEPS, &mut Solo::new());
+    let world = scene("subscribed");
+    let ranks = launch(3, |comm| {
+        let mut s = Simulation::new(&world, &*comm, &ScopeOptions::default()).unwrap();
+        let (mut gathered, mut all) = (0, 0);
+        for _ in 0..STEPS {
+            let report = s.advance(comm).unwrap();
+            all += report.certified.hits;
+            gathered += report.gathered;
+        }
+        s.complete(comm).unwrap();
+        (bits(&s, expected.2), gathered, all)
+    });
+    for (got, gathered, all) in ranks.unwrap() {
+        assert!(got == expected && all == hits);
+        assert_eq!(gathered, 0);
+    }
+}
+
 /// In virtual time, where each test takes some nanoseconds, it is the same ones that are stolen in
 /// each run.
 #[test]
