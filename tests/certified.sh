@@ -36,6 +36,16 @@ done
 judge 0 scenes/certified/clash.toml --ranks 3
 judge 0 scenes/certified/through.toml --once
 judge 3 scenes/certified/through.toml --once --set start.crossings='"refuse"'
+# On 16 ranks that are sent what their tests read, the state is that of one rank that has all.
+for scene in scenes/certified/clash.toml "$folder/slam-20.toml"; do
+    judge 0 "$scene" --set partition.patches=128
+    alone=$(grep '^state hash' "$folder/told")
+    judge 0 "$scene" --set partition.patches=128 --ranks 16 --set 'partition.state="subscribed"'
+    if [ "$(grep '^state hash' "$folder/told")" != "$alone" ]; then
+        echo "$0: $scene: another state on 16 ranks" >&2
+        exit 1
+    fi
+done
 for integrator in bdf2 newmark central; do
     judge 0 scenes/certified/clash.toml --once --set solver.integrator="\"$integrator\""
 done

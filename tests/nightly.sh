@@ -73,6 +73,10 @@ if [ -z "${SCENES:-}" ]; then
     for step in 1 2 5; do
         wanted+=("sewn-shirt $step scenes/sewn-shirt.toml")
     done
+    # All of them on ranks that are sent what their tests read.
+    for scene in "${scenes[@]}"; do
+        wanted+=("$(basename "$scene" .toml)-16 2 $scene --ranks 16 --set partition.patches=128 --set partition.state=subscribed")
+    done
     # Scenes of the paper, with steps and solves that are far too coarse.
     for scene in drape-free drape-floor; do
         wanted+=("$scene-harsh 20 $scene --set solver.tolerance=0.9 --set solver.max_iterations=1")
