@@ -94,7 +94,6 @@ if [ -z "${SCENES:-}" ]; then
     PROPTEST_TIMES=100 cargo test --locked --release -p weft-judge
     PROPTEST_TIMES=100 cargo test --locked --release --lib certify::
     cargo test --locked --release --test ccd hundred_million -- --ignored --nocapture
-    cargo test --locked --release --test validation 80_000 -- --ignored
     tests/formats.sh --blender
     cargo publish --dry-run --locked --workspace --exclude weftwork-python --allow-dirty
     tests/static.sh
