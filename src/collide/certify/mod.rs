@@ -6,9 +6,10 @@
 //! | file | does |
 //! |---|---|
 //! | `search` | tests pairs, and finds the *hits*, which could not be certified |
-//! | `respond`, `impulses`, `zones` | resolves hits by changes that keep momentum, if it can in the `region` around them |
+//! | `respond`, `impulses`, `zones` | resolves hits by changes that keep momentum |
 //! | `truncate`, with `plane`, `solids` and `common` | cuts what is left: it cannot fail |
 //!
+//! The response looks at the `region` around hits if that is enough.
 //! `bodies` has the triangles of bodies beside those of cloth, and their poses; `joined` numbers
 //! both as one. `halving` is for subdivision: it cuts displacements so that each pair keeps half of
 //! its distance.

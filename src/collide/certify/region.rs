@@ -2,21 +2,21 @@
 //!
 //! Hits are few in most steps, and lie together. A response that looked at all cloth would need the
 //! motion of all of it on every rank, and volumes around all triangles. The volumes around patches
-//! tell what is enough. They are those of the search of contacts, which every rank has, or are made
-//! of the displacements where all of these are known. The *inner* patches are those with a vertex of
-//! a hit and those that they meet, and the *border* are the patches that inner ones meet.
+//! tell what is enough. They are those of the search of contacts, which every rank has, or are
+//! made of the displacements where all of these are known. The *inner* patches have a vertex of a
+//! hit, or meet one that has, and the *border* are the patches that inner ones meet.
 //!
 //! **Why that is enough.** The volume around a patch holds the displacements of its triangles, half
 //! of the gap to be kept wider; that of the search of contacts does so if all vertices end within
 //! the allowance of where they were foreseen. Let the response move only vertices that no patch of
-//! the border has, and each of them so that its displacement stays in the volume of every patch that
-//! has it. Then whatever a moved vertex may cross is of a patch whose volume meets that of an inner
-//! patch, and so of the region. [`Region::holds`] looks at this after each round. A response that
-//! leaves its region is made anew with all cloth, so the result is the same in any case.
+//! the border has, and each of them so that its displacement stays in the volume of every patch
+//! that has it. Then whatever a moved vertex may cross is of a patch whose volume meets that of an
+//! inner patch, and so of the region. [`Region::holds`] looks at this after each round. A response
+//! that leaves its region is made anew with all cloth, so the result is the same in any case.
 //!
-//! What vertices may cross that go elsewhere than foreseen is searched for likewise: in their
-//! patches and those that these meet, by the volumes of displacements ([`tree_near`]). Where ranks
-//! do not know all displacements, each makes the volumes of its patches, and tells the others.
+//! The search for what vertices may cross that go elsewhere than foreseen is likewise one in their
+//! patches and in those that these meet, by the volumes of displacements ([`tree_near`]). Where
+//! ranks do not know all displacements, each makes the volumes of its patches, and tells the others.
 
 use std::ops::Range;
 
@@ -157,7 +157,7 @@ impl<'a> Region<'a> {
 pub(crate) fn patches_of(cloth: &ClothSurface, hits: &[Meeting]) -> Vec<bool> {
     let mut hit = vec![false; cloth.patches().len()];
     for &v in hits.iter().flat_map(Meeting::vertices) {
-        // Those of bodies have higher numbers.
+        // Vertices of bodies have higher numbers.
         if (v as usize) < cloth.rest().len() {
             hit[cloth.slot(v).0 as usize] = true;
         }

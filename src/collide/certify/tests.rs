@@ -717,7 +717,8 @@ fn a_response_in_a_region_is_that_with_all_cloth() {
     }
 }
 
-/// What vertices may cross that go anywhere is found in the tree near them as in that of all cloth.
+/// Everything that vertices may cross which go anywhere is found in the tree near them, as in that
+/// of all cloth.
 #[test]
 fn a_tree_near_some_vertices_has_all_that_they_may_cross() {
     let (cloth, surface, _) = sheets_in_patches();

@@ -187,9 +187,9 @@ impl Goals<'_> {
 pub(crate) enum Known<'r, 'a> {
     /// All.
     All,
-    /// What this rank has subscribed to.
+    /// The vertices that this rank has subscribed to.
     Subscribed,
-    /// That, and what a region sees.
+    /// These, and the vertices that a region sees.
     Around(&'r Region<'a>),
 }
 
