@@ -15,8 +15,8 @@
 //! that leaves its region is made anew with all cloth, so the result is the same in any case.
 //!
 //! The search for what vertices may cross that go elsewhere than foreseen is likewise one in their
-//! patches and in those that these meet, by the volumes of displacements ([`tree_near`]). Where
-//! ranks do not know all displacements, each makes the volumes of its patches, and tells the others.
+//! patches and in those that these meet, by the volumes of displacements ([`tree_near`]). If ranks
+//! do not know all displacements, each makes the volumes of its patches, and tells the others.
 
 use std::ops::Range;
 
