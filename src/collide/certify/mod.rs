@@ -78,12 +78,11 @@ pub(crate) use impulses::mixed;
 pub use joined::{Positions, Triangles};
 pub use meeting::{Meeting, Pair, Squeezed};
 pub use plane::{Kind, Plane};
-pub use region::Region;
-pub(crate) use region::{around_displacements, patches_of, tree_near};
+pub(crate) use region::{Region, around_displacements, patches_of, tree_near};
 pub(crate) use respond::respond_within;
 pub use respond::{Responded, respond};
 pub use search::{Hits, exceeders, is_certified, is_crossing, touching};
-pub(crate) use search::{margin_of, margin_within};
+pub(crate) use search::{farthest_of, margin_within};
 pub use truncate::{Truncate, Truncated};
 
 #[cfg(test)]

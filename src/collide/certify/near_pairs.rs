@@ -197,12 +197,11 @@ impl Truncate<'_> {
                     .as_flattened()
                     .iter()
                     .position(|&corner| corner == v);
-                let Some(room) = at.map(|at| &mut volumes[at]) else {
-                    // No feature has other vertices.
-                    continue;
-                };
-                let volume = room.get_or_insert_with(|| self.around(&[v], ends));
-                all = all.union(volume);
+                let make = || self.around(&[v], ends);
+                all = all.union(&match at {
+                    Some(at) => *volumes[at].get_or_insert_with(make),
+                    None => make(),
+                });
             }
             all
         };

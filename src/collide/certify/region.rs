@@ -32,7 +32,7 @@ use crate::collide::cloth::ClothSurface;
 
 /// The patches around hits.
 #[derive(Debug)]
-pub struct Region<'a> {
+pub(crate) struct Region<'a> {
     cloth: &'a ClothSurface,
     /// The volume around each patch of the cloth.
     roots: Vec<Kdop18>,
@@ -152,7 +152,8 @@ impl<'a> Region<'a> {
     }
 }
 
-/// Whether each patch has a vertex of one of some hits, and comes first of those that have it.
+/// Whether each patch is the one in which the surface has a vertex of some hits. Other patches with
+/// that vertex meet this one.
 #[must_use]
 pub(crate) fn patches_of(cloth: &ClothSurface, hits: &[Meeting]) -> Vec<bool> {
     let mut hit = vec![false; cloth.patches().len()];

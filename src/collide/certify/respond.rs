@@ -22,7 +22,7 @@ use super::impulses::{self, Row};
 use super::meeting::Meeting;
 use super::near_pairs::Round;
 use super::region::Region;
-use super::search::{Hits, margin_within};
+use super::search::{Hits, farthest_of, margin_within};
 use super::truncate::Truncate;
 use super::zones;
 use crate::disjoint_sets::DisjointSets;
@@ -70,9 +70,7 @@ struct Left;
 /// Responds to hits.
 #[must_use]
 pub fn respond(step: &Truncate<'_>, hits: &[Meeting]) -> Responded {
-    let all = step.start.iter().chain(step.goal.iter());
-    let farthest = all.map(|x| x.abs().max_element()).fold(0.0, f64::max);
-    let mut progress = Progress::new(step, hits, farthest);
+    let mut progress = Progress::new(step, hits, farthest_of(step));
     // There is no region that it could leave.
     let (Ok(()) | Err(Left)) = progress.run(step);
     progress.responded

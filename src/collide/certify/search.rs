@@ -90,9 +90,14 @@ fn is_above(step: &Truncate<'_>, cloth: [u32; 3], of_body: [u32; 3], margin: f64
 }
 
 /// The rounding of heights of all points of a step, in m.
-pub(crate) fn margin_of(step: &Truncate<'_>) -> f64 {
+fn margin_of(step: &Truncate<'_>) -> f64 {
+    margin_within(farthest_of(step))
+}
+
+/// The largest magnitude of a coordinate of any point of a step, in m.
+pub(crate) fn farthest_of(step: &Truncate<'_>) -> f64 {
     let all = step.start.iter().chain(step.goal.iter());
-    margin_within(all.map(|x| x.abs().max_element()).fold(0.0, f64::max))
+    all.map(|x| x.abs().max_element()).fold(0.0, f64::max)
 }
 
 /// The rounding of heights of points with coordinates of at most this magnitude (m), in m.

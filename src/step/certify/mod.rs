@@ -33,7 +33,7 @@ use super::state::State;
 use super::world::World;
 use crate::collide::certify::{
     Meeting, Mover, Positions, Region, Responded, Scenery, Truncate, around_displacements,
-    exceeders, margin_of, margin_within, patches_of, respond, respond_within,
+    exceeders, farthest_of, margin_within, patches_of, respond, respond_within,
 };
 use crate::collide::tangles::{Kept, Member};
 use crate::collide::{ClothSurface, Extent, Geometry};
@@ -362,13 +362,13 @@ impl Certification {
             let region = around.region(comm, geometry.cloth, &step)?;
             return Ok(Outcome::Lacks(region));
         }
-        let of_bodies = ends.iter().map(|ends| Extent::of(ends).farthest());
-        let farthest = of_bodies.fold(places.farthest, f64::max);
-        let margin = if knows_all {
-            margin_of(&step)
+        let farthest = if knows_all {
+            farthest_of(&step)
         } else {
-            margin_within(farthest)
+            let of_bodies = ends.iter().map(|ends| Extent::of(ends).farthest());
+            of_bodies.fold(places.farthest, f64::max)
         };
+        let margin = margin_within(farthest);
         let search = Search {
             step: &step,
             scenery: &self.scenery,
