@@ -506,28 +506,36 @@ mod tests {
         );
     }
 
-    /// Two pads close on a strip to a little less than what it takes. If they went farther, each
-    /// rounding would say where the cloth is torn.
-    #[test]
-    fn bodies_that_close_on_cloth_are_named_with_the_room_that_they_leave() {
+    /// What is told of a strip on which two pads close by this length in m each, from 8.2 mm apart.
+    fn told_between_pads(closing: f64) -> String {
         let pad = |name: &str, side: f64| {
             format!(
                 "[[body]]\nname = \"{name}\"\nshape = \"box\"\ncenter = [0, {}, 0.97]\nsize = [0.2, 0.02, 0.04]\nfriction = 1\nedge = 0.02\n\
                  motion.keyframes = [{{ time = 0 }}, {{ time = 0.02, translation = [0, {}, 0] }}]\n",
                 0.0141 * side,
-                -0.0003 * side
+                -closing * side
             )
         };
         let strip = "partition.patches = 4\ntime.step = \"1 ms\"\n[[cloth]]\nrotation = [\"90 deg\", 0, 0]\ncenter = [0, 0, 0.8]\n\
                      grid = { size = [0.1, 0.4], vertices = [11, 41] }\n\
                      material = { density = 0.15, stretch = 1000, bending = 1e-5 }\n";
-        let told = told(
-            &format!("{strip}{}{}", pad("front", -1.0), pad("back", 1.0)),
-            45,
-        );
+        let scene = format!("{strip}{}{}", pad("front", -1.0), pad("back", 1.0));
+        told(&scene, 45)
+    }
+
+    #[test]
+    fn bodies_that_close_on_cloth_are_named_with_the_room_that_they_leave() {
+        let told = told_between_pads(0.0039);
         assert!(told.contains("bodies `front` and `back` leave "), "{told}");
         assert!(told.contains("a layer of cloth takes 8.00 mm"), "{told}");
         assert!(told.contains("first at 0.0"), "{told}");
         assert!(!told.contains("time.step"), "{told}");
+    }
+
+    #[test]
+    fn cloth_that_is_pinched_to_less_than_it_takes_is_not_torn() {
+        for closing in [0.0003, 0.0006, 0.001] {
+            assert_eq!(told_between_pads(closing), "", "{closing}");
+        }
     }
 }

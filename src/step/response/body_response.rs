@@ -595,6 +595,43 @@ mod tests {
         }
     }
 
+    /// The change of velocity that the first constraint prescribes to a vertex at rest, touched by
+    /// two bodies that move along their normals at 0.3 m/s. The normals are opposite but for this
+    /// angle in radians.
+    fn prescribed_between(angle: f64) -> DVec3 {
+        let friction = Friction::of_bodies(&[0.0, 0.0]);
+        let step = step(&friction);
+        let side = |face, normal: DVec3| {
+            let mut contact = contact(face, normal, TARGET);
+            contact.body_velocity = normal * 0.3;
+            contact
+        };
+        let tilted = DVec3::new(angle.sin(), 0.0, -angle.cos());
+        let contacts = [side(0, DVec3::Z), side(1, tilted)];
+        let mut response = BodyResponse::new(1);
+        response.constrain(contacts.iter(), &[DVec3::ZERO], &step);
+        response.constraints()[0].change
+    }
+
+    #[test]
+    fn a_vertex_leaves_a_wedge_sideways_but_is_not_thrown_out_of_a_pinch() {
+        // In a wedge of 60 degrees it moves with both sides.
+        let change = prescribed_between(60f64.to_radians());
+        assert!((change.z - 0.3).abs() < 1e-12, "{change}");
+        assert!(
+            (change.x - 0.45 / 60f64.to_radians().sin()).abs() < 1e-12,
+            "{change}"
+        );
+        // Between sides that are almost parallel both cannot be had.
+        for angle in [0.05, 5e-3, 1.1e-3] {
+            let change = prescribed_between(angle);
+            assert!(
+                (change - DVec3::Z * 0.3).length() < 1e-12,
+                "{angle}: {change}"
+            );
+        }
+    }
+
     /// Solves for one free vertex with the present constraint: A = m, b = m g dt and friction.
     /// Returns the residual and the change of velocity.
     fn solved_alone(response: &BodyResponse, step: &StepContext<'_>) -> [DVec3; 2] {

@@ -36,6 +36,11 @@ use crate::step::world::Friction;
 
 /// Normals closer than this (cosine) are one surface: neighbouring facets of a smooth body.
 const SAME_SURFACE: f64 = 0.9;
+/// The most by which directions of normals may enlarge the rates that their contacts want. Between
+/// two bodies that close on each other a vertex would leave sideways, the faster the more their
+/// normals are opposite: cloth that is pinched would be thrown. Beyond this the later contact is
+/// left to certification.
+const MOST_ENLARGED: f64 = 20.0;
 /// The share by which a vertex that friction holds gives way along the body. As freely as others,
 /// and layers creep on slopes and never come to rest; not at all, and a sheet that walls push
 /// together on a floor is torn, for it cannot rise where it has to be drawn in.
@@ -244,7 +249,7 @@ impl BodyConstraint {
         let mut directions: [DVec3; 3] = [DVec3::ZERO; 3];
         let mut rates = [0.0; 3];
         let mut normals: [Option<Normal>; 3] = [None; 3];
-        let mut count = 0;
+        let (mut count, mut largest) = (0, 0.0_f64);
         let mut first: Option<&Contact> = None;
         for &contact in touching.contacts {
             let same = |n: &Normal| n.along.dot(contact.normal) > SAME_SURFACE;
@@ -264,7 +269,8 @@ impl BodyConstraint {
                 rate -= rates[k] * along;
             }
             let length = direction.length();
-            if length < 1e-3 {
+            largest = largest.max(wanted.abs());
+            if length < 1e-3 || rate.abs() > MOST_ENLARGED * largest * length {
                 continue;
             }
             normals[count] = Some(Normal {
