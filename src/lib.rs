@@ -51,6 +51,7 @@ pub mod certify;
 pub mod collide;
 pub mod diagnostics;
 mod disjoint_sets;
+mod equal_runs;
 pub mod export;
 mod heap_bytes;
 pub mod memory;

@@ -13,10 +13,7 @@ pub(crate) struct State(Vec<DVec3>, Vec<DVec3>);
 impl State {
     /// The state in which a scene begins.
     pub(crate) fn start(world: &World) -> Self {
-        Self(
-            world.model().start().to_vec(),
-            world.start_velocities().to_vec(),
-        )
+        Self(world.model().start().to_vec(), world.start_velocities())
     }
 
     /// The state that a simulation has reached.

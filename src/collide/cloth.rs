@@ -13,6 +13,7 @@ use crate::collide::cull::rest_adjacent::RestAdjacent;
 use crate::collide::passing::Passing;
 use crate::collide::surface::Surface;
 use crate::disjoint_sets::DisjointSets;
+use crate::equal_runs::EqualRuns;
 use crate::heap_bytes::{HeapBytes, counts_heap};
 use crate::parallel;
 
@@ -384,43 +385,30 @@ fn leaves(tree: &Bvh) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// The connected components of cloth, in runs of vertices that follow each other: there are few,
-/// for vertices are numbered patch by patch.
+/// The connected components of cloth: the lowest vertex of that of each vertex.
 #[derive(Clone, Debug)]
-struct Components {
-    /// The first vertex of each run.
-    firsts: Vec<u32>,
-    /// The lowest vertex of its component.
-    lowest: Vec<u32>,
-}
+struct Components(EqualRuns<u32>);
 
-counts_heap!(Components: firsts, lowest);
+impl HeapBytes for Components {
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
+}
 
 impl Components {
     fn new(triangles: &[[u32; 3]], vertices: usize) -> Self {
         let mut sets = DisjointSets::of_triangles(triangles, vertices);
-        let (mut firsts, mut lowest) = (Vec::new(), Vec::new());
-        for v in 0..vertices as u32 {
-            let of = sets.least(v);
-            if lowest.last() != Some(&of) {
-                firsts.push(v);
-                lowest.push(of);
-            }
-        }
-        firsts.shrink_to_fit();
-        lowest.shrink_to_fit();
-        Self { firsts, lowest }
+        Self((0..vertices as u32).map(|v| sets.least(v)).collect())
     }
 
     /// The lowest vertex of the component of a vertex.
     fn of(&self, vertex: u32) -> u32 {
-        let run = self.firsts.partition_point(|&first| first <= vertex);
-        self.lowest[run - 1]
+        self.0.at(vertex)
     }
 
     #[inline]
     fn are_one(&self, a: u32, b: u32) -> bool {
-        self.lowest.len() == 1 || self.of(a) == self.of(b)
+        self.0.is_one() || self.of(a) == self.of(b)
     }
 }
 

@@ -29,7 +29,7 @@ pub struct RestTriangle {
 
 /// A triangle's rest shape, without the law of its cloth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct TriangleShape {
+pub(crate) struct TriangleShape {
     /// Gradients of the three shape functions in material axes, 1/m.
     gradients: [DVec2; 3],
     /// Rest area in m².

@@ -80,7 +80,7 @@ pub struct ClothModel {
     /// The triangles and positions, which collisions share.
     triangles: Arc<Vec<[u32; 3]>>,
     start: Arc<Vec<DVec3>>,
-    shapes: Vec<TriangleShape>,
+    shapes: SetUpOnly<Vec<TriangleShape>>,
     quadratic: SetUpOnly<Quadratic>,
     folds: Vec<Fold>,
     shells: Vec<Shell>,
@@ -156,7 +156,9 @@ impl ClothModel {
         };
         let triangles = Arc::make_mut(&mut self.triangles);
         triangles.reserve(mesh.triangles.len());
-        self.shapes.reserve(mesh.triangles.len());
+        let shapes = self.shapes.get_mut();
+        let shapes = shapes.expect("a model whose ranks are set up is not added to");
+        shapes.reserve(mesh.triangles.len());
         for (piece, corners) in mesh.triangles.chunks(PIECE).enumerate() {
             let membranes = parallel::map(corners.len(), |k| {
                 RestTriangle::new(at_rest.corners(piece * PIECE + k), material, warp)
@@ -179,7 +181,7 @@ impl ClothModel {
                     self.masses[(first + v) as usize] += share;
                 }
                 triangles.push(corners.map(|v| first + v));
-                self.shapes.push(membrane.shape());
+                shapes.push(membrane.shape());
             }
         }
         let triangles = self.triangles.len();
@@ -268,7 +270,9 @@ impl ClothModel {
         }
         let order = by_lowest(&self.triangles, |corners| corners);
         self.triangles = Arc::new(chosen(&self.triangles, &order));
-        self.shapes = chosen(&self.shapes, &order);
+        if let Some(shapes) = self.shapes.get_mut() {
+            *shapes = chosen(shapes, &order);
+        }
         self.cloth_of_triangle = chosen(&self.cloth_of_triangle, &order);
         if let Some(quadratic) = self.quadratic.get_mut() {
             let Quadratic { hinges, plates } = std::mem::take(quadratic);
@@ -378,19 +382,31 @@ impl ClothModel {
     }
 
     /// Elasticity of each triangle.
+    ///
+    /// # Panics
+    /// Rest shapes were [released](crate::step::World::release).
     pub fn membranes(&self) -> impl Iterator<Item = RestTriangle> + '_ {
-        (0..self.shapes.len()).map(|triangle| self.membrane(triangle))
+        let shapes = self.shapes();
+        (0..shapes.len()).map(move |triangle| self.membrane(triangle, shapes[triangle]))
     }
 
-    /// The elasticity of a triangle.
+    /// The elasticity of a triangle of this rest shape.
     ///
     /// # Panics
     /// If there is no such triangle.
     #[inline]
-    #[must_use]
-    pub fn membrane(&self, triangle: usize) -> RestTriangle {
+    pub(crate) fn membrane(&self, triangle: usize, shape: TriangleShape) -> RestTriangle {
         let law = self.laws[self.cloth_of_triangle[triangle] as usize];
-        RestTriangle::of(self.shapes[triangle], law)
+        RestTriangle::of(shape, law)
+    }
+
+    /// The rest shape of each triangle. Ranks copy those of the triangles that touch what they own.
+    ///
+    /// # Panics
+    /// They were [released](crate::step::World::release).
+    pub(crate) fn shapes(&self) -> Arc<Vec<TriangleShape>> {
+        let shapes = self.shapes.get();
+        shapes.expect("rest shapes are read before they are released")
     }
 
     /// Bending elements of cloth with the quadratic model.
@@ -403,14 +419,16 @@ impl ClothModel {
         quadratic.expect("bending elements are read before they are released")
     }
 
-    /// The bytes of the bending elements of the quadratic model.
-    pub(crate) fn bytes_of_quadratic(&self) -> usize {
-        self.quadratic.heap_bytes()
+    /// The bytes of what only the set-up of ranks reads.
+    pub(crate) fn bytes_of_set_up(&self) -> usize {
+        self.quadratic.heap_bytes() + self.shapes.heap_bytes()
     }
 
-    /// Frees the bending elements of the quadratic model.
+    /// Frees what only the set-up of ranks reads: the bending elements of the quadratic model, and
+    /// rest shapes.
     pub(crate) fn release(&self) {
         self.quadratic.release();
+        self.shapes.release();
     }
 
     /// Bending elements with rest angles, where folds make cloth right.
@@ -809,7 +827,11 @@ pub(crate) mod tests {
         }
         let stretch = |k: usize| {
             let t = model.triangles()[k].map(|v| x[v as usize]);
-            model.membrane(k).deform(t).unwrap().strain()
+            model
+                .membrane(k, model.shapes()[k])
+                .deform(t)
+                .unwrap()
+                .strain()
         };
         for k in 0..model.triangles().len() {
             assert!((stretch(k) - stretch(0)).abs() < 1e-8);

@@ -27,7 +27,7 @@ use super::summary::STRAIN_SLACK;
 use super::timers::{OutputKind, Timers};
 use super::together::{broadcast, gather, write_together};
 use super::tracing::Tracer;
-use super::writer::{Touching, Writer};
+use super::writer::{Gathered, Writer};
 use crate::memory;
 use crate::output::SharedDirectory;
 use crate::scene::{Pieces, Scene};
@@ -296,12 +296,17 @@ fn rank_loop(
         }
         let states = simulation.gather_contacts(comm)?;
         let forces = simulation.gather_contact_forces(comm)?;
+        let strains = match scene.output.frames {
+            true => simulation.gather_strains(comm)?,
+            false => None,
+        };
         if let Some(writer) = writer {
-            let touching = Touching {
+            let gathered = Gathered {
                 states: states.unwrap_or_default(),
                 forces: forces.unwrap_or_default(),
+                strains: strains.unwrap_or_default(),
             };
-            writer.frame(simulation, &touching)?;
+            writer.frame(simulation, &gathered)?;
         }
         // Others wait for the one that writes here, and not in the next step, where it would look
         // like a rank that is slow.

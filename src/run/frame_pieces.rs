@@ -130,11 +130,7 @@ impl<'w> OwnPiece<'w> {
         write_together(
             comm,
             begun,
-            |place| {
-                self.with_data(&points, simulation.time(), |data| {
-                    place.write(self.me, data)
-                })
-            },
+            |place| self.with_data(&points, simulation, |data| place.write(self.me, data)),
             |(), pieces| match writer {
                 Some(writer) => writer.complete_pieces(simulation, &pieces),
                 None => Ok(()),
@@ -212,7 +208,12 @@ impl<'w> OwnPiece<'w> {
 
     /// Gives the piece away as it is written, with the arrays of a frame in one file and those that
     /// say which part of it this is.
-    fn with_data<T>(&self, points: &[Point], time: f64, see: impl FnOnce(&PolyData<'_>) -> T) -> T {
+    fn with_data<T>(
+        &self,
+        points: &[Point],
+        simulation: &Simulation<'_>,
+        see: impl FnOnce(&PolyData<'_>) -> T,
+    ) -> T {
         let vectors = |of: fn(&Point) -> DVec3| points.iter().map(of).collect::<Vec<_>>();
         let integers = |of: fn(&Point) -> u32| points.iter().map(of).collect::<Vec<_>>();
         let positions = vectors(|point| point.position);
@@ -224,7 +225,7 @@ impl<'w> OwnPiece<'w> {
         let cuts: Vec<f64> = points.iter().map(|point| point.cut).collect();
         let (model, tree) = (self.world.model(), self.world.tree());
         let of_triangles = self.numbers.iter().map(|&number| number as usize);
-        let corners = of_triangles.clone().map(|number| model.triangles()[number]);
+        let corners = of_triangles.map(|number| model.triangles()[number]);
         let patches = corners.clone().map(|corners| {
             let lowest = corners.into_iter().min().unwrap_or_default();
             tree.patch_of(lowest) as u32
@@ -233,13 +234,7 @@ impl<'w> OwnPiece<'w> {
         let cloths = corners.map(|corners| model.cloth_of_vertex()[corners[0] as usize]);
         let cloths: Vec<u32> = cloths.collect();
         let owners = vec![self.me; self.numbers.len()];
-        let strains = of_triangles.zip(&self.triangles).map(|(number, corners)| {
-            let corners = corners.map(|v| positions[v as usize]);
-            // Nothing is below a strain of -1.
-            let strain = model.membrane(number).strain_above(-1.0, corners);
-            strain.unwrap_or_default()
-        });
-        let strains: Vec<f64> = strains.collect();
+        let strains = simulation.own_strains();
         let array = |name, values| DataArray { name, values };
         see(&PolyData {
             points: &positions,
@@ -261,7 +256,7 @@ impl<'w> OwnPiece<'w> {
                 array("patch", Values::Integers(&patches)),
                 array(TRIANGLE, Values::Integers(&self.numbers)),
             ],
-            time: Some(time),
+            time: Some(simulation.time()),
         })
     }
 }

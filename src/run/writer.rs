@@ -32,12 +32,14 @@ pub(super) struct Seen {
     elapsed: Duration,
 }
 
-/// How vertices touch, in the numbering of the patch tree.
-pub(super) struct Touching {
+/// The values of a frame that ranks have, in the numbering of the patch tree.
+pub(super) struct Gathered {
     /// The states, as [`Simulation::gather_contacts`] tells them.
     pub(super) states: Vec<u32>,
     /// The forces, as [`Simulation::gather_contact_forces`] tells them, in N.
     pub(super) forces: Vec<DVec3>,
+    /// The strains, as [`Simulation::gather_strains`] tells them.
+    pub(super) strains: Vec<f64>,
 }
 
 /// Rank 0's outputs.
@@ -51,6 +53,7 @@ pub(super) struct Writer<'w> {
     digest: OnceCell<String>,
     /// Time of the next frame, as a multiple of the interval.
     next_frame: u64,
+    /// In the scene's own numbering; none if nobody asks for whole frames.
     triangles: Vec<[u32; 3]>,
     /// The cloth of theirs that passes through itself.
     passing: Passing,
@@ -74,11 +77,13 @@ impl<'w> Writer<'w> {
         let directory = &start.directory;
         let header = start.checkpoint.as_ref().map(|c| &c.header);
         let new_to_old = world.tree().new_to_old();
-        let triangles = world.model().triangles();
-        let triangles = triangles
-            .iter()
-            .map(|t| t.map(|v| new_to_old[v as usize]))
-            .collect();
+        let triangles = if scene.output.frames || options.audit.is_some() {
+            let triangles = world.model().triangles().iter();
+            let triangles = triangles.map(|t| t.map(|v| new_to_old[v as usize]));
+            triangles.collect()
+        } else {
+            Vec::new()
+        };
         let still: Vec<(&str, &TriMesh)> = scene
             .bodies
             .iter()
@@ -228,10 +233,10 @@ impl<'w> Writer<'w> {
     pub(super) fn frame(
         &mut self,
         simulation: &Simulation<'_>,
-        touching: &Touching,
+        gathered: &Gathered,
     ) -> Result<(), OutputError> {
         let x = self.world.original_order(simulation.positions());
-        self.write_frame(simulation, &x, touching)?;
+        self.write_frame(simulation, &x, gathered)?;
         self.note_frame(simulation, &x, cloth_file(simulation.step()))
     }
 
@@ -296,7 +301,7 @@ impl<'w> Writer<'w> {
         &mut self,
         simulation: &Simulation<'_>,
         x: &[DVec3],
-        touching: &Touching,
+        gathered: &Gathered,
     ) -> Result<(), OutputError> {
         let Some(series) = &mut self.series else {
             return Ok(());
@@ -318,17 +323,10 @@ impl<'w> Writer<'w> {
         let model = self.world.model();
         let triangles = model.triangles().iter();
         let cloth_of = |t: &[u32; 3]| model.cloth_of_vertex()[t[0] as usize];
-        let cloths: Vec<u32> = triangles.clone().map(cloth_of).collect();
-        let positions = simulation.positions();
-        // Nothing is below a strain of -1.
-        let strains = triangles.zip(model.membranes()).map(|(t, membrane)| {
-            let corners = t.map(|v| positions[v as usize]);
-            membrane.strain_above(-1.0, corners).unwrap_or_default()
-        });
-        let strains: Vec<f64> = strains.collect();
+        let cloths: Vec<u32> = triangles.map(cloth_of).collect();
         let normals = normals(x, &self.triangles);
-        let contacts = self.world.original_order(&touching.states);
-        let forces = self.world.original_order(&touching.forces);
+        let contacts = self.world.original_order(&gathered.states);
+        let forces = self.world.original_order(&gathered.forces);
         let mut squeezed = vec![0; x.len()];
         for [vertex, body] in simulation.squeezed() {
             squeezed[vertex as usize] = body + 1;
@@ -353,7 +351,7 @@ impl<'w> Writer<'w> {
                 ],
                 cell_arrays: vec![
                     array("cloth", Values::Integers(&cloths)),
-                    array("strain", Values::Scalars(&strains)),
+                    array("strain", Values::Scalars(&gathered.strains)),
                     array("owner", Values::Integers(&owners)),
                     array("patch", Values::Integers(&patches)),
                 ],

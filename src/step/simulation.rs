@@ -8,6 +8,7 @@
 //! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory
 //!   architectures.
 
+use bytemuck::Pod;
 use glam::DVec3;
 use weft_balance::cost_model::{CostModel, Work};
 use weft_partition::Ownership;
@@ -654,24 +655,44 @@ impl<'w> Simulation<'w> {
         comm: &mut dyn Comm,
     ) -> Result<Option<Vec<DVec3>>, CommError> {
         let own: Vec<DVec3> = self.contact_forces().collect();
-        // Ranks own ranges of vertices, in the order of ranks.
-        let gathered = comm.gather(Rank(0), bytemuck::cast_slice(&own).to_vec())?;
-        let Some(gathered) = gathered else {
-            return Ok(None);
+        let count = |rank: usize| self.domain.ownership.vertices(rank).len();
+        gather_values(comm, &own, count, "the contact force of a vertex")
+    }
+
+    /// The largest principal strain of each triangle whose lowest vertex this rank owns, ascending
+    /// by the triangles' numbers. Not less than -1, and 0 where there is none; of positions that
+    /// are [`complete`](Self::complete).
+    #[must_use]
+    pub fn own_strains(&self) -> Vec<f64> {
+        let (model, owned) = (self.world.model(), self.domain.owned());
+        self.system
+            .assembly
+            .triangles()
+            .map(|triangle| (triangle, model.triangles()[triangle.number as usize]))
+            .filter(|(_, corners)| {
+                let lowest = corners.iter().min();
+                lowest.is_some_and(|&lowest| owned.contains(&(lowest as usize)))
+            })
+            .map(|(triangle, corners)| {
+                let corners = corners.map(|v| self.state.x[v as usize]);
+                // Nothing is below a strain of -1.
+                let strain = triangle.membrane(model).strain_above(-1.0, corners);
+                strain.unwrap_or_default()
+            })
+            .collect()
+    }
+
+    /// Gathers the [strains](Self::own_strains) of all triangles, in the numbering of the patch
+    /// tree. Rank 0 gets them. Collective.
+    ///
+    /// # Errors
+    /// Messages failed.
+    pub fn gather_strains(&self, comm: &mut dyn Comm) -> Result<Option<Vec<f64>>, CommError> {
+        let count = |rank: usize| {
+            let patches = self.domain.ownership.patches(rank);
+            self.world.patch_triangles().lowest_in(patches).len()
         };
-        let mut all = Vec::with_capacity(self.state.len());
-        for (rank, bytes) in (0..).zip(gathered) {
-            let theirs = bytes.chunks(size_of::<DVec3>());
-            let theirs = theirs.map(bytemuck::try_pod_read_unaligned::<DVec3>);
-            let theirs: Result<Vec<DVec3>, _> = theirs.collect();
-            let count = self.domain.ownership.vertices(rank as usize).len();
-            let theirs = theirs.ok().filter(|theirs| theirs.len() == count);
-            all.extend(theirs.ok_or_else(|| CommError::Malformed {
-                from: Rank(rank),
-                what: format!("not the contact forces of {count} vertices"),
-            })?);
-        }
-        Ok(Some(all))
+        gather_values(comm, &self.own_strains(), count, "the strain of a triangle")
     }
 
     /// Copies what this rank's elements read.
@@ -684,6 +705,36 @@ impl<'w> Simulation<'w> {
         let shares = self.solver.cg.shares();
         (self.local).load(&self.domain, begin, shares, &neighbourhood);
     }
+}
+
+/// Gathers values of which ranks have as many as `count` says, in the order of ranks, as they own
+/// what these are of. Rank 0 gets them. Collective.
+///
+/// # Errors
+/// Messages failed, or a rank has another number of values of this.
+fn gather_values<T: Pod>(
+    comm: &mut dyn Comm,
+    own: &[T],
+    count: impl Fn(usize) -> usize,
+    what: &str,
+) -> Result<Option<Vec<T>>, CommError> {
+    let gathered = comm.gather(Rank(0), bytemuck::cast_slice(own).to_vec())?;
+    let Some(gathered) = gathered else {
+        return Ok(None);
+    };
+    let mut all = Vec::with_capacity((0..gathered.len()).map(&count).sum());
+    for (rank, bytes) in (0..).zip(gathered) {
+        let theirs = bytes.chunks(size_of::<T>());
+        let theirs = theirs.map(bytemuck::try_pod_read_unaligned::<T>);
+        let theirs: Result<Vec<T>, _> = theirs.collect();
+        let count = count(rank as usize);
+        let theirs = theirs.ok().filter(|theirs| theirs.len() == count);
+        all.extend(theirs.ok_or_else(|| CommError::Malformed {
+            from: Rank(rank),
+            what: format!("not {count} times {what}"),
+        })?);
+    }
+    Ok(Some(all))
 }
 
 /// The hits of certification, as a share of all vertices, beyond which it should come sooner.

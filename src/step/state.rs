@@ -49,7 +49,7 @@ impl State {
     pub(crate) fn new(world: &World, shares: Shares) -> Self {
         Self {
             x: world.model().start().to_vec(),
-            v: world.start_velocities().to_vec(),
+            v: world.start_velocities(),
             extent: None,
             shares,
             subscriptions: None,

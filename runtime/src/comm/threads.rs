@@ -2,14 +2,17 @@
 //!
 //! Messages are bytes, as between machines, and time is real. Each rank has one channel into which
 //! all others send; what it does not ask for yet waits in its mailbox. A rank that waits polls for
-//! a while, for the answer is often on its way and waking a thread takes longer, then blocks; it
-//! lets others run all along, so that more ranks than cores cost little.
+//! a while, for the answer is often on its way and waking a thread takes longer, then blocks. Where
+//! this process has more ranks than cores, of all jobs together, it blocks at once: a thread that
+//! polls and lets others run is made to wait for their whole time slices, and one that is woken is
+//! not.
 
 use std::any::Any;
 use std::hint;
 use std::num::NonZero;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,12 +24,29 @@ use super::results::{Body, Results};
 use super::{Comm, CommError, Message, Rank, Tag, count_up};
 use crate::trace::Subscriber;
 
-/// Polls before a waiting rank lets others run between its polls: where each rank has a core to
-/// itself, and where not.
-const SPINS_ALONE: u32 = 512;
-const SPINS_CROWDED: u32 = 16;
+/// Polls before a waiting rank lets others run between its polls.
+const SPINS: u32 = 512;
 /// How long it polls before it blocks: a few times what waking a thread takes.
 const POLLING: Duration = Duration::from_micros(200);
+
+/// The ranks of all jobs of this process.
+static RANKS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts ranks while it lives.
+struct Counted(usize);
+
+impl Counted {
+    fn new(ranks: usize) -> Self {
+        RANKS.fetch_add(ranks, Ordering::Relaxed);
+        Self(ranks)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        RANKS.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
 
 /// The reason why ranks could not be run to their end.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -80,7 +100,7 @@ struct ThreadComm {
     mailbox: Mailbox,
     /// Whether each rank has ended.
     left: Vec<bool>,
-    spins: u32,
+    cores: usize,
     epochs: u32,
     aborted: Option<CommError>,
 }
@@ -128,11 +148,7 @@ fn run(ranks: usize, body: Body<'_>) -> Result<Vec<Result<(), LaunchError>>, Lau
     let (peers, inboxes): (Vec<_>, Vec<_>) = (0..ranks).map(|_| unbounded()).unzip();
     let peers: Arc<[Sender<Envelope>]> = peers.into();
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let spins = if ranks <= cores {
-        SPINS_ALONE
-    } else {
-        SPINS_CROWDED
-    };
+    let _counted = Counted::new(ranks);
     let run = |mut comm: ThreadComm| {
         let outcome = panic::catch_unwind(AssertUnwindSafe(|| body(&mut comm)));
         outcome.map_err(|payload| {
@@ -155,7 +171,7 @@ fn run(ranks: usize, body: Body<'_>) -> Result<Vec<Result<(), LaunchError>>, Lau
                 inbox,
                 mailbox: Mailbox::default(),
                 left: vec![false; ranks],
-                spins,
+                cores,
                 epochs: 0,
                 aborted: None,
             };
@@ -234,17 +250,19 @@ impl ThreadComm {
 
     /// Waits until something has arrived, or so long.
     fn block(&mut self, at_most: Option<Duration>) -> Result<(), CommError> {
-        for _ in 0..self.spins {
-            if self.poll()? {
-                return Ok(());
+        if RANKS.load(Ordering::Relaxed) <= self.cores {
+            for _ in 0..SPINS {
+                if self.poll()? {
+                    return Ok(());
+                }
+                hint::spin_loop();
             }
-            hint::spin_loop();
-        }
-        let begin = self.now();
-        while self.now() - begin < POLLING {
-            thread::yield_now();
-            if self.poll()? {
-                return Ok(());
+            let begin = self.now();
+            while self.now() - begin < POLLING {
+                thread::yield_now();
+                if self.poll()? {
+                    return Ok(());
+                }
             }
         }
         let envelope = match at_most {

@@ -120,7 +120,7 @@ pub(crate) fn most_overstretched(
     let mut found = Vec::new();
     let visit = |of: &LocalTriangle, worst: &mut Option<Fault>| {
         let triangle = of.number;
-        let membrane = model.membrane(triangle as usize);
+        let membrane = of.membrane(model);
         let (begin, velocities) = (of.of(state.x), of.of(state.v));
         let end = [0, 1, 2].map(|k| begin[k] + velocities[k] * dt);
         let limit = model.strain_limit(triangle as usize);
@@ -152,7 +152,7 @@ fn push_constraints(
 ) {
     let (x, v) = (triangle.of(state.x), triangle.of(state.v));
     let index = triangle.number as usize;
-    let membrane = model.membrane(index);
+    let membrane = triangle.membrane(model);
     let limit = model.strain_limit(index);
     let end = [x[0] + v[0] * dt, x[1] + v[1] * dt, x[2] + v[2] * dt];
     let watched = 1.0 + WATCHED * limit;

@@ -28,6 +28,7 @@ use super::local_vertices::local_in;
 use super::scratch::Scratch;
 use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::physics::ClothModel;
+use crate::physics::membrane::{RestTriangle, TriangleShape};
 use crate::solve::BlockMatrix;
 use crate::step::domain::Domain;
 use crate::step::neighbourhood::Neighbourhood;
@@ -61,6 +62,7 @@ pub(crate) struct LocalTriangle {
     pub(crate) number: u32,
     /// The local indices of its corners.
     pub(crate) corners: [u32; 3],
+    shape: TriangleShape,
 }
 
 owns_no_heap!(LocalTriangle);
@@ -70,6 +72,12 @@ impl LocalTriangle {
     #[inline(always)]
     pub(crate) fn of(&self, values: &[DVec3]) -> [DVec3; 3] {
         self.corners.map(|corner| values[corner as usize])
+    }
+
+    /// Its elasticity.
+    #[inline(always)]
+    pub(crate) fn membrane(&self, model: &ClothModel) -> RestTriangle {
+        model.membrane(self.number as usize, self.shape)
     }
 }
 
@@ -106,10 +114,12 @@ impl Assembly {
     ) -> Self {
         let (plan, owned) = (&domain.plan, domain.owned());
         let local = local_in(plan);
+        let shapes = world.model().shapes();
         let triangles = neighbourhood.triangles_of(domain.patches()).into_iter();
         let triangles = triangles.map(|triangle| LocalTriangle {
             number: triangle.number,
             corners: triangle.corners.map(&local),
+            shape: shapes[triangle.number as usize],
         });
         let triangles: Vec<LocalTriangle> = triangles.collect();
         let patches =
@@ -183,6 +193,11 @@ impl Assembly {
         collapsed.min_by_key(|c| c.triangle).map_or(Ok(()), Err)
     }
 
+    /// The triangles that touch owned vertices, ascending.
+    pub(crate) fn triangles(&self) -> impl Iterator<Item = &LocalTriangle> {
+        self.triangles.iter()
+    }
+
     /// Goes through the triangles that touch owned vertices on all threads of the rank. `visit` is
     /// called for each one, with what the thread collects. The runs of the threads follow each
     /// other in the order of the triangles.
@@ -222,7 +237,7 @@ impl Assembly {
                     .corners
                     .map(|c| state.x[c as usize] + state.v[c as usize] * dt);
                 let index = triangle.number as usize;
-                if model.is_element(index) && model.membrane(index).deform(end).is_none() {
+                if model.is_element(index) && triangle.membrane(model).deform(end).is_none() {
                     found.get_or_insert(triangle.number);
                 }
             },
@@ -239,7 +254,7 @@ impl Assembly {
             Strains::default,
             |triangle, found: &mut Strains| {
                 let index = triangle.number as usize;
-                let membrane = model.membrane(index);
+                let membrane = triangle.membrane(model);
                 let limit = model.strain_limit(index);
                 let known = found.largest.min(limit + found.beyond);
                 if let Some(strain) = membrane.strain_above(known, triangle.of(x)) {

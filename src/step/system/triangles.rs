@@ -71,6 +71,7 @@ impl Triangles {
     ) -> Self {
         let rows = run.rows;
         let (mut fours, mut names, mut parts) = (Vec::<Four>::new(), Vec::new(), Vec::new());
+        let shapes = model.shapes();
         let elements = run.elements.triangles.iter().copied();
         for index in elements.filter(|&index| model.is_element(index as usize)) {
             let corners = model.triangles()[index as usize];
@@ -82,7 +83,7 @@ impl Triangles {
                 fours.push(blank(local_vertices));
             }
             let triangle = LaneTriangle {
-                rest: &model.membrane(index as usize),
+                rest: &model.membrane(index as usize, shapes[index as usize]),
                 order,
                 law: model.cloth_of_triangle()[index as usize],
                 corners: [a, b, c].map(|v| local_vertices.index(v)),

@@ -75,7 +75,7 @@ fn only_what_is_near_vertices_that_are_slowed_down_is_sent() {
     };
     let replicated = scene("replicated");
     let mut slowed = 0.0f64;
-    let mut last: Vec<DVec3> = replicated.start_velocities().to_vec();
+    let mut last: Vec<DVec3> = replicated.start_velocities();
     run(&replicated, STEPS, |s| {
         let changes = s.velocities().iter().zip(&last);
         slowed = changes.fold(slowed, |most, (v, last)| v.distance(*last).max(most));

@@ -52,7 +52,7 @@ fn velocities_of_a_file_are_placed_as_its_mesh_is() {
     let keys = "velocities = true\nvelocity = [0, 0, 5]\nscale = 2\nmirror = \"x\"\nup = \"y\"\nrotation = [0, 0, \"90 deg\"]\n\
                 translation = [1, 2, 3]";
     let world = built(&ply(field), "ply", keys, "").unwrap();
-    let starts = world.original_order(world.start_velocities());
+    let starts = world.original_order(&world.start_velocities());
     let own = grid([30.0; 2], [SIDE; 2], DVec3::ZERO, DVec3::ZERO).unwrap();
     for (p, v) in own.positions.iter().zip(starts) {
         let f = field(*p) * 0.02;
@@ -98,7 +98,8 @@ fn ranks_and_restarts_do_not_matter_to_velocities_of_a_file() {
     let pins = "velocities = true\npins = [{ nearest = [0.15, 0.15, 0] }]";
     let world = built(&file, "ply", pins, "").unwrap();
     // Vertices that a pin holds stay.
-    let held = world.pinned().iter().zip(world.start_velocities());
+    let velocities = world.start_velocities();
+    let held = world.pinned().iter().zip(&velocities);
     let mut held = held.filter(|(is_held, _)| **is_held);
     assert_eq!(held.next().unwrap().1, &DVec3::ZERO);
     ends_the_same(&world, 40, 23);

@@ -59,6 +59,7 @@ use crate::collide::audit::{Audited, Crossing, Met, SampleError, Skin};
 use crate::collide::certify::Scenery;
 use crate::collide::tangles::{Kept, tangles_of};
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Passing, Solid};
+use crate::equal_runs::EqualRuns;
 use crate::heap_bytes::{HeapBytes as _, counts_heap};
 use crate::mesh::{
     BodyMesh, FileAxes, RestShape, Sizes, TriMesh, build_body_of_file, build_cloth,
@@ -114,7 +115,7 @@ pub struct World {
     pinned: Vec<bool>,
     pins: Pins,
     patch_triangles: PatchTriangles,
-    velocities: Vec<DVec3>,
+    velocities: EqualRuns<DVec3>,
     /// How many faces of four corners, and of more, the file of each cloth has.
     polygons: Vec<[usize; 2]>,
     /// How many vertices of each cloth's file were joined with others, where that was asked for.
@@ -479,7 +480,7 @@ impl World {
             start_crossings,
             kept_at_start,
         } = self;
-        let quadratic = model.bytes_of_quadratic();
+        let of_set_up = model.bytes_of_set_up();
         let charts = surface.bytes_of_charts();
         let of_pairs = friction.heap_bytes() + distances.heap_bytes();
         let held = pinned.heap_bytes() + pins.heap_bytes() + velocities.heap_bytes();
@@ -491,13 +492,13 @@ impl World {
         let shapes = bodies.heap_bytes() + body_meshes.heap_bytes() + solids.heap_bytes();
         let sizes = sizes_of_mended.heap_bytes() + checksums.heap_bytes();
         BytesOfWorld {
-            model: model.heap_bytes() - quadratic + of_pairs + held + crossed + told,
+            model: model.heap_bytes() - of_set_up + of_pairs + held + crossed + told,
             patches: tree.heap_bytes(),
             trees: surface.heap_bytes() - charts + patch_triangles.heap_bytes(),
             charts,
             certification: scenery.heap_bytes(),
             bodies: shapes + body_motions.heap_bytes() + sizes,
-            set_up: graphs.heap_bytes() + quadratic,
+            set_up: graphs.heap_bytes() + of_set_up,
         }
     }
 
@@ -565,8 +566,9 @@ impl World {
 
     /// Frees the data that only the set-up of ranks reads: graphs, and elements that ranks have
     /// copied. Ranks that are set up go on; a new one cannot be set up, see
-    /// [`StepError::Released`](crate::step::StepError::Released). Graphs and cuts, and energies,
-    /// forces, couplings, frequencies and warnings of the model can no longer be asked for.
+    /// [`StepError::Released`](crate::step::StepError::Released). Graphs and cuts, and elements of
+    /// triangles, energies, forces, couplings, frequencies and warnings of the model can no longer
+    /// be asked for.
     pub fn release(&self) {
         self.graphs.release();
         self.model.release();
@@ -645,8 +647,8 @@ impl World {
 
     /// Velocities at time 0 in m/s.
     #[must_use]
-    pub fn start_velocities(&self) -> &[DVec3] {
-        &self.velocities
+    pub fn start_velocities(&self) -> Vec<DVec3> {
+        self.velocities.iter().collect()
     }
 
     /// The crossings of cloth and cloth at the start that the scene asks to keep.
@@ -698,7 +700,7 @@ impl World {
         };
         add(bytemuck::cast_slice(self.model.start()));
         add(bytemuck::cast_slice(self.model.triangles()));
-        add(bytemuck::cast_slice(&self.velocities));
+        add(bytemuck::cast_slice(&self.start_velocities()));
         for body in &self.body_meshes {
             add(bytemuck::cast_slice(&body.positions));
             add(bytemuck::cast_slice(&body.triangles));

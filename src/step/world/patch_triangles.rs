@@ -75,6 +75,16 @@ impl PatchTriangles {
         }
     }
 
+    /// The numbers of the triangles whose lowest vertices patches have that follow each other.
+    pub(crate) fn lowest_in(&self, patches: Range<usize>) -> Range<u32> {
+        let own = self.own.get(patches).unwrap_or_default();
+        match own {
+            [first, .., last] => first.start..last.end,
+            [only] => only.clone(),
+            [] => 0..0,
+        }
+    }
+
     /// The numbers of the triangles that touch a patch, ascending.
     pub(crate) fn of(&self, patch: usize) -> impl Iterator<Item = u32> + '_ {
         let others = &self.others[self.starts[patch]..self.starts[patch + 1]];
