@@ -105,6 +105,10 @@ stage_whole() {
         [[ " ${WHOLE:-$name} " == *" $name "* ]] && [ ! -e "$folder/done" ] || continue
         "$weft" run "scenes/2009/$name.toml" --set detail="$detail" "${whole[@]}" --ranks 1 --threads 1 --quiet \
             --set output.pictures=false --set output.frames=false --resume=auto --out "$folder" >>"$folder.txt"
+        if [ "$(of_run "$folder" stopped)" != null ]; then
+            echo "$0: the run of $name was stopped before its end; give the command again, and it goes on" >&2
+            exit 1
+        fi
         touch "$folder/done"
     done
     table_whole | fill whole
