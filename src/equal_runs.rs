@@ -51,7 +51,7 @@ impl<T: Copy> EqualRuns<T> {
     /// The value of this number.
     ///
     /// # Panics
-    /// There is none.
+    /// There are no values. A number beyond the last value is that of the last.
     #[inline]
     pub(crate) fn at(&self, number: u32) -> T {
         let run = self.firsts.partition_point(|&first| first <= number);

@@ -69,7 +69,7 @@ const SET_UP_COARSE: f64 = 305.0;
 /// The peak of the set-up, for each triangle of a body.
 const SET_UP_BODY: f64 = 690.0;
 /// The world, for each vertex.
-const WORLD: f64 = 260.0;
+const WORLD: f64 = 125.0;
 const WORLD_LAYERS: f64 = 180.0;
 const WORLD_CERTIFIED: f64 = 20.0;
 /// The world, for each triangle of a body.
@@ -80,13 +80,13 @@ const WORLD_SAMPLED: f64 = 160.0;
 /// The set-up holds the samples as they are computed, and as they are kept.
 const SET_UP_SAMPLES: f64 = 2.0;
 /// A rank, for each vertex that it owns.
-const OWNED: f64 = 1845.0;
+const OWNED: f64 = 1925.0;
 const OWNED_LAYERS: f64 = 230.0;
 const OWNED_COARSE: f64 = 440.0;
 const OWNED_SWEEPS: f64 = 100.0;
 const OWNED_HISTORY: f64 = 220.0;
 /// A rank, for each vertex of all.
-const ALL: f64 = 160.0;
+const ALL: f64 = 195.0;
 const ALL_LAYERS: f64 = 30.0;
 const ALL_COARSE: f64 = 60.0;
 /// Frames and checkpoints, for each vertex.

@@ -114,6 +114,9 @@ impl ClothModel {
     ///
     /// # Errors
     /// Triangles without area, or without a warp, and vertices without mass, by cloth and index.
+    ///
+    /// # Panics
+    /// Rest shapes were [released](crate::step::World::release).
     pub fn add(
         &mut self,
         name: &str,
@@ -519,7 +522,7 @@ impl ClothModel {
     /// triangle has collapsed.
     ///
     /// # Panics
-    /// Bending elements were [released](crate::step::World::release).
+    /// Rest shapes and bending elements were [released](crate::step::World::release).
     #[must_use]
     pub fn elastic_energy(&self, x: &[DVec3]) -> Option<f64> {
         let mut energy = 0.0;
@@ -543,7 +546,7 @@ impl ClothModel {
     /// time; `None` if a triangle has collapsed.
     ///
     /// # Panics
-    /// Bending elements were [released](crate::step::World::release).
+    /// Rest shapes and bending elements were [released](crate::step::World::release).
     #[must_use]
     pub fn elastic_forces(&self, x: &[DVec3]) -> Option<Vec<DVec3>> {
         let mut forces = vec![DVec3::ZERO; x.len()];

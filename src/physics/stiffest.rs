@@ -23,7 +23,7 @@ impl ClothModel {
     /// Finds the stiffest motion of each cloth about the shape that it starts with.
     ///
     /// # Panics
-    /// Bending elements were [released](crate::step::World::release).
+    /// Rest shapes and bending elements were [released](crate::step::World::release).
     #[must_use]
     pub fn stiffest(&self) -> Vec<Stiffest> {
         let cloths = self.laws().count();

@@ -53,7 +53,7 @@ pub(super) struct Writer<'w> {
     digest: OnceCell<String>,
     /// Time of the next frame, as a multiple of the interval.
     next_frame: u64,
-    /// In the scene's own numbering; none if nobody asks for whole frames.
+    /// In the scene's own numbering; none if there are neither frames nor audits.
     triangles: Vec<[u32; 3]>,
     /// The cloth of theirs that passes through itself.
     passing: Passing,

@@ -660,8 +660,8 @@ impl<'w> Simulation<'w> {
     }
 
     /// The largest principal strain of each triangle whose lowest vertex this rank owns, ascending
-    /// by the triangles' numbers. Not less than -1, and 0 where there is none; of positions that
-    /// are [`complete`](Self::complete).
+    /// by the triangles' numbers. It is infinite where a triangle has collapsed. Positions must be
+    /// [`complete`](Self::complete).
     #[must_use]
     pub fn own_strains(&self) -> Vec<f64> {
         let (model, owned) = (self.world.model(), self.domain.owned());
@@ -707,8 +707,8 @@ impl<'w> Simulation<'w> {
     }
 }
 
-/// Gathers values of which ranks have as many as `count` says, in the order of ranks, as they own
-/// what these are of. Rank 0 gets them. Collective.
+/// Gathers the values of all ranks, in the order of ranks: `count` says how many a rank has. Rank 0
+/// gets them. Collective.
 ///
 /// # Errors
 /// Messages failed, or a rank has another number of values of this.

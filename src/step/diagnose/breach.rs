@@ -506,7 +506,8 @@ mod tests {
         );
     }
 
-    /// What is told of a strip on which two pads close by this length in m each, from 8.2 mm apart.
+    /// The breach that is told of a strip on which two pads close by this length in m each, from
+    /// 8.2 mm apart.
     fn told_between_pads(closing: f64) -> String {
         let pad = |name: &str, side: f64| {
             format!(

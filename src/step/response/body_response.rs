@@ -622,6 +622,24 @@ mod tests {
             (change.x - 0.45 / 60f64.to_radians().sin()).abs() < 1e-12,
             "{change}"
         );
+        // Falling into a notch it stops, however narrow that is.
+        let notch = [0.3_f64, 0.01].map(|angle| {
+            let friction = Friction::of_bodies(&[0.0, 0.0]);
+            let side = |face, side: f64| {
+                let normal = DVec3::new(side * angle.cos(), 0.0, angle.sin());
+                contact(face, normal, TARGET)
+            };
+            let contacts = [side(0, 1.0), side(1, -1.0)];
+            let mut response = BodyResponse::new(1);
+            response.constrain(contacts.iter(), &[-DVec3::Z], &step(&friction));
+            response.constraints()[0].change
+        });
+        assert!(
+            notch
+                .iter()
+                .all(|change| (*change - DVec3::Z).length() < 1e-9),
+            "{notch:?}"
+        );
         // Between sides that are almost parallel both cannot be had.
         for angle in [0.05, 5e-3, 1.1e-3] {
             let change = prescribed_between(angle);

@@ -38,9 +38,12 @@ use crate::step::world::Friction;
 const SAME_SURFACE: f64 = 0.9;
 /// The most by which directions of normals may enlarge the rates that their contacts want. Between
 /// two bodies that close on each other a vertex would leave sideways, the faster the more their
-/// normals are opposite: cloth that is pinched would be thrown. Beyond this the later contact is
-/// left to certification.
-const MOST_ENLARGED: f64 = 20.0;
+/// normals are opposite: cloth that is pinched would be thrown. Beyond this, and beyond the speed
+/// that the vertex has, the later contact is left out, and acts after the solve, when vertices are
+/// kept out of bodies one contact after the other.
+const MOST_ENLARGED: f64 = 5.0;
+/// A rate in m/s that is rounding.
+const ROUNDING: f64 = 1e-9;
 /// The share by which a vertex that friction holds gives way along the body. As freely as others,
 /// and layers creep on slopes and never come to rest; not at all, and a sheet that walls push
 /// together on a floor is torn, for it cannot rise where it has to be drawn in.
@@ -249,7 +252,7 @@ impl BodyConstraint {
         let mut directions: [DVec3; 3] = [DVec3::ZERO; 3];
         let mut rates = [0.0; 3];
         let mut normals: [Option<Normal>; 3] = [None; 3];
-        let (mut count, mut largest) = (0, 0.0_f64);
+        let (mut count, mut largest) = (0, ROUNDING);
         let mut first: Option<&Contact> = None;
         for &contact in touching.contacts {
             let same = |n: &Normal| n.along.dot(contact.normal) > SAME_SURFACE;
@@ -269,10 +272,12 @@ impl BodyConstraint {
                 rate -= rates[k] * along;
             }
             let length = direction.length();
-            largest = largest.max(wanted.abs());
-            if length < 1e-3 || rate.abs() > MOST_ENLARGED * largest * length {
+            let most = wanted.abs().max(largest);
+            let speed = (velocity - contact.body_velocity).length();
+            if length < 1e-3 || rate.abs() > speed.max(MOST_ENLARGED * most) * length {
                 continue;
             }
+            largest = most;
             normals[count] = Some(Normal {
                 id: contact.id,
                 along: contact.normal,
@@ -344,6 +349,11 @@ impl BodyConstraint {
     /// Whether there is friction at all.
     fn rubs(&self) -> bool {
         self.normals.iter().flatten().any(|n| n.friction > 0.0)
+    }
+
+    /// The contacts that its normals are of.
+    fn ids(&self) -> [Option<PairId>; 3] {
+        self.normals.map(|normal| normal.map(|normal| normal.id))
     }
 
     /// Whether a contact is among those that act.
@@ -419,7 +429,6 @@ impl BodyConstraint {
                 wrong.late = wrong.late.max(pull);
                 wrong.gains += self.work_of_pulls(&reaction, found.velocity);
             }
-            wrong.late = wrong.late.max(found.mass * closing.lack);
             let stays = |contact: &&Contact| {
                 let mut pushes = self.normals.iter().flatten().zip(reaction.pushes);
                 pushes.any(|(n, push)| n.id == contact.id && push >= -found.error)
@@ -438,6 +447,15 @@ impl BodyConstraint {
                     wrong,
                 };
             };
+            if !pulls && other.ids() == self.ids() {
+                // The contacts that close were left out again.
+                revised.move_along(touching.velocity);
+                return Revised {
+                    constraint: Some(revised),
+                    wrong,
+                };
+            }
+            wrong.late = wrong.late.max(found.mass * closing.lack);
             other.mode = revised.mode;
             other.friction = other.tangents * revised.friction;
             other.times = revised.times;

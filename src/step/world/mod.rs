@@ -2,7 +2,9 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `set_up` | how all of it is made: bodies, cloths, the cut, trees |
 //! | `start` | cloth as a scene starts it |
+//! | `cutting` | the cut into patches and aggregates |
 //! | `counts` | how many vertices and triangles a scene has, for those who refuse it |
 //! | `collisions` | trees and charts for collision tests |
 //! | `prescribed_motion` | vertices that pins hold |
@@ -17,6 +19,7 @@
 
 mod collisions;
 mod counts;
+mod cutting;
 mod deforming;
 mod error;
 mod friction;
@@ -25,6 +28,7 @@ mod prepared;
 pub(super) mod prescribed_motion;
 mod sampled;
 mod seams;
+mod set_up;
 mod sizes;
 mod start;
 mod warnings;
@@ -33,46 +37,33 @@ use std::sync::Arc;
 
 use glam::DVec3;
 use sha2::{Digest as _, Sha256};
-use weft_partition::{
-    AggregateOptions, Aggregates, Graph, PartitionError, PatchOptions, PatchTree,
-};
+use weft_partition::{Aggregates, Graph, PatchTree};
 use weft_runtime::wire::hex;
 
-use self::collisions::{BodiesAtRest, Collisions};
 pub use self::counts::MeshCounts;
+use self::cutting::{patch_options, wanted};
 use self::deforming::moved;
 pub use self::error::WorldError;
 pub(crate) use self::friction::Friction;
 use self::patch_triangles::PatchTriangles;
 pub use self::prepared::PREPARED_CUT;
-use self::prepared::{Prepared, Wanted};
-use self::prescribed_motion::{Pinned, Pins};
+use self::prescribed_motion::Pins;
 pub use self::seams::SeamError;
-use self::seams::{Line, checksum_of_stitches, in_seam, sew};
 pub use self::sizes::{ObjectKind, ObjectSizes};
-use self::start::{
-    BodiesAtStart, check_crossings, check_start, check_thickness, passing, pins_of_vertices,
-    start_velocity,
-};
+use self::start::passing;
 use super::error::Named;
 use crate::collide::audit::{Audited, Crossing, Met, SampleError, Skin};
 use crate::collide::certify::Scenery;
-use crate::collide::tangles::{Kept, tangles_of};
+use crate::collide::tangles::Kept;
 use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Passing, Solid};
 use crate::equal_runs::EqualRuns;
 use crate::heap_bytes::{HeapBytes as _, counts_heap};
-use crate::mesh::{
-    BodyMesh, FileAxes, RestShape, Sizes, TriMesh, build_body_of_file, build_cloth,
-    build_cloth_of_file, build_rest, check_body, disagreement, warp,
-};
+use crate::mesh::{Sizes, TriMesh, build_cloth};
 use crate::parallel;
-use crate::physics::{AtRest, ClothModel, Stitch};
+use crate::physics::{ClothModel, Stitch};
 use crate::scene::defaults::GRAVITY;
-use crate::scene::{
-    ClothSource, Pin, Pipeline, Placement, Preconditioner, RankState, Scene, Shape,
-};
+use crate::scene::{ClothSource, Pipeline, RankState, Scene};
 use crate::set_up_only::SetUpOnly;
-use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
 /// the motion that a step starts with.
@@ -187,268 +178,6 @@ impl World {
         fits: &(dyn Fn(&MeshCounts) -> Result<(), String> + Sync),
     ) -> Result<Self, WorldError> {
         parallel::on_threads(threads, || Self::set_up(scene, fits))?
-    }
-
-    fn set_up(
-        scene: &Scene,
-        fits: &(dyn Fn(&MeshCounts) -> Result<(), String> + Sync),
-    ) -> Result<Self, WorldError> {
-        // A file that is not there is an error before anything takes time.
-        let prepared = scene.partition.file.as_deref();
-        let mut prepared = prepared.map(Prepared::read).transpose()?;
-        let wanted = wanted(scene);
-        fits(&MeshCounts::of_grids(scene)).map_err(WorldError::Memory)?;
-        let mut counts = MeshCounts::default();
-        let mut disagreements = Vec::new();
-        let axes_of = |what: &str, name: &str, placement: &Placement, said: FileAxes| {
-            let told = disagreement(placement, said);
-            told.map(|told| format!("{what} `{name}` has {told}; the scene prevails"))
-        };
-        let (mut body_meshes, mut body_motions) = (Vec::new(), Vec::new());
-        let (mut checksums, mut defects) = (Vec::new(), Vec::new());
-        let (mut sizes_of_mended, mut two_sided) = (Vec::new(), Vec::new());
-        for body in &scene.bodies {
-            let built = build_body_of_file(body)?;
-            if let Shape::Mesh { placement, .. } = &body.shape {
-                disagreements.extend(axes_of("body", &body.name, placement, built.file.axes));
-            }
-            let deformed = deforming::make(body, &built)?;
-            let BodyMesh { file, mended } = built;
-            let mended = mended.as_ref();
-            sampled::check(scene, body, mended.map_or(&file.mesh, |m| &m.mesh), mended)?;
-            defects.extend(
-                mended.map(|m| format!("the mesh of body `{}` has {}", body.name, m.found)),
-            );
-            sizes_of_mended
-                .push(mended.map(|m| Sizes::of_triangles(&file.mesh.positions, &m.left)));
-            two_sided.push(mended.map_or(u32::MAX, |m| m.two_sided));
-            let (mesh, motion) = match deformed {
-                Some(made) => {
-                    checksums.push(made.digest);
-                    (made.mesh, made.motion)
-                }
-                None => {
-                    let mesh = mended.map_or(file.mesh, |mended| mended.mesh.clone());
-                    (mesh, BodyMotion::new(body))
-                }
-            };
-            counts.add_body(scene, body, &mesh);
-            body_meshes.push(mesh);
-            body_motions.push(motion);
-        }
-        if counts.sampled_triangles > 0 {
-            fits(&counts).map_err(WorldError::Memory)?;
-        }
-        let solids: Vec<Solid> = scene
-            .bodies
-            .iter()
-            .zip(body_meshes.iter().zip(&body_motions))
-            .map(|(body, placed)| sampled::solid(scene, body, placed))
-            .collect::<Result<_, _>>()?;
-        let at_start: Vec<TriMesh> = (body_motions.iter().zip(&body_meshes))
-            .map(|(motion, mesh)| moved(motion, mesh, 0.0))
-            .collect();
-        let none = TriMesh::default();
-        let skins: Vec<Skin<'_>> = (solids.iter().zip(&at_start))
-            // Nobody asks for the triangles of a body that cloth meets by samples.
-            .map(|(solid, mesh)| {
-                skin(if solid.sampled().is_some() {
-                    &none
-                } else {
-                    mesh
-                })
-            })
-            .collect();
-        for (body, mesh) in scene.bodies.iter().zip(&at_start) {
-            check_thickness(
-                mesh,
-                body.thickness,
-                scene,
-                &format!("body `{}`", body.name),
-            )?;
-        }
-        let mut model = ClothModel::default();
-        let (mut pinned, mut velocities) = (Vec::<Pinned>::new(), Vec::new());
-        let mut pins_before = 0;
-        let (mut spans, mut polygons, mut welded) = (Vec::new(), Vec::new(), Vec::new());
-        let bodies = BodiesAtStart {
-            solids: &solids,
-            motions: &body_motions,
-            skins: &skins,
-        };
-        let mut lines: Vec<[Option<Line>; 2]> = scene.seams.iter().map(|_| [None, None]).collect();
-        for cloth in &scene.cloths {
-            let file = build_cloth_of_file(cloth)?;
-            counts.add_cloth(&file.mesh);
-            fits(&counts).map_err(WorldError::Memory)?;
-            polygons.push(file.faces.polygons());
-            welded.push(file.welded);
-            if let ClothSource::File { placement, .. } = &cloth.source {
-                disagreements.extend(axes_of("cloth", &cloth.name, placement, file.axes));
-            }
-            if file.has_velocities && cloth.velocities.is_none() {
-                disagreements.push(format!(
-                    "cloth `{}` starts without the velocities vx, vy, vz that its file has; take them with `velocities = true`, or say \
-                     `velocities = false`",
-                    cloth.name
-                ));
-            }
-            let warp = warp(cloth, file.axes);
-            let rest = build_rest(cloth, &file)?;
-            checksums.extend(rest.as_ref().map(checksum_of_rest));
-            let pin_of = pins_of_vertices(&file, cloth, &scene.bodies, &bodies)?;
-            for (seam, lines) in scene.seams.iter().zip(&mut lines) {
-                for (side, line) in seam.sides.iter().zip(lines) {
-                    if side.cloth == cloth.name {
-                        let first = velocities.len() as u32;
-                        let found = Line::find(&side.border, cloth, &file, first);
-                        *line = Some(found.map_err(|source| in_seam(seam, source))?);
-                    }
-                }
-            }
-            let mesh = file.mesh;
-            spans.push(widest_face(&mesh));
-            let at_rest = match &rest {
-                None => AtRest::Mesh(&mesh),
-                Some(RestShape::Mesh(at_rest)) => AtRest::Mesh(at_rest),
-                Some(RestShape::Pattern(corners)) => AtRest::Pattern {
-                    start: &mesh,
-                    corners,
-                },
-            };
-            model.add_resting(&cloth.name, &mesh, at_rest, &cloth.material, warp)?;
-            if cloth.pressure != 0.0 {
-                check_body(&mesh, true).map_err(|source| WorldError::Pressure {
-                    cloth: cloth.name.clone(),
-                    source,
-                })?;
-                model.inflate_last(cloth.pressure);
-            }
-            check_start(scene, &bodies, &cloth.name, &mesh)?;
-            check_thickness(
-                &mesh,
-                cloth.thickness,
-                scene,
-                &format!("cloth `{}`", cloth.name),
-            )?;
-            for (own, pin) in pin_of.into_iter().enumerate() {
-                let vertex = velocities.len() as u32;
-                let of_file = file.velocities.as_ref().map(|of| of[own]);
-                let velocity = of_file.map_or(cloth.velocity, |own| cloth.velocity + own);
-                velocities
-                    .push(pin.map_or(velocity, |pin| start_velocity(&cloth.pins[pin], velocity)));
-                let pin = pin.map(|pin| (pins_before + pin) as u32);
-                pinned.extend(pin.map(|pin| Pinned { vertex, pin }));
-            }
-            pins_before += cloth.pins.len();
-        }
-        sew(scene, &mut model, &pinned, lines)?;
-        checksums.extend(checksum_of_stitches(&model));
-        let checks = scene.contact.self_collision && !scene.keeps_crossings();
-        // METIS works on one thread; meanwhile others look for crossings.
-        let (checked, cut) = parallel::join(
-            || {
-                if checks {
-                    check_crossings(scene, &model)
-                } else {
-                    Ok(())
-                }
-            },
-            || cut(&wanted, &model, prepared.as_mut()),
-        );
-        checked?;
-        let (graph, tree) = cut?;
-        let n = tree.vertex_count();
-        let graph = graph.renumbered(&tree)?;
-        let old = |v: usize| tree.new_to_old()[v] as usize;
-        let mut is_pinned = vec![false; n];
-        for pinned in &mut pinned {
-            pinned.vertex = tree.old_to_new()[pinned.vertex as usize];
-            is_pinned[pinned.vertex as usize] = true;
-        }
-        // Here METIS works on one thread again.
-        let (aggregates, (model, couplings, collisions)) = parallel::join(
-            || aggregate(&wanted, (&graph, &tree), prepared),
-            || {
-                let model = model.renumbered(tree.old_to_new());
-                let couplings = || -> Result<_, PartitionError> {
-                    let (near, far) = model.couplings();
-                    Ok((graph_of(n, &near)?, graph_of(n, &far)?))
-                };
-                let collisions = || {
-                    let bodies = BodiesAtRest {
-                        meshes: &body_meshes,
-                        two_sided: &two_sided,
-                        solids: &solids,
-                    };
-                    Collisions::new(scene, &model, &tree, &bodies, &spans)
-                };
-                let (couplings, collisions) = parallel::join(couplings, collisions);
-                (model, couplings, collisions)
-            },
-        );
-        let (aggregates, (near, far)) = (aggregates?, couplings?);
-        let Collisions {
-            surface,
-            distances,
-            bodies,
-            scenery,
-        } = collisions;
-        let patch_of = |vertex| tree.patch_of(vertex);
-        let patch_triangles = PatchTriangles::new(model.triangles(), tree.patch_count(), patch_of);
-        let start_crossings = if scene.keeps_crossings() && scene.contact.self_collision {
-            Skin::of_surface(surface.surface(), model.start()).crossings()
-        } else {
-            Vec::new()
-        };
-        let kept_at_start = match start_crossings.is_empty() {
-            true => Kept::default(),
-            false => tangles_of(
-                model.start(),
-                model.triangles(),
-                surface.surface().passing(),
-            ),
-        };
-        let followed = |pin: &Pin| {
-            let mut bodies = scene.bodies.iter().zip(&body_motions);
-            let name = pin.follow.as_ref()?;
-            let (_, motion) = bodies.find(|(body, _)| body.name == *name)?;
-            motion.deforming().cloned()
-        };
-        let all_pins = scene.cloths.iter().flat_map(|cloth| &cloth.pins);
-        let pins = Pins::new(all_pins, pinned, followed, model.start());
-        Ok(Self {
-            bodies,
-            scenery,
-            kept_at_start,
-            start_crossings,
-            body_motions,
-            friction: Friction::new(scene, &model),
-            distances,
-            pinned: is_pinned,
-            checksums,
-            pins,
-            patch_triangles,
-            velocities: (0..n).map(|v| velocities[old(v)]).collect(),
-            graphs: SetUpOnly::new(Graphs {
-                matrix: graph,
-                near,
-                far,
-                aggregates,
-            }),
-            scene: scene.clone(),
-            body_meshes,
-            solids,
-            surface,
-            mass: model.masses().iter().sum(),
-            polygons,
-            welded,
-            disagreements,
-            defects,
-            sizes_of_mended,
-            model,
-            tree,
-        })
     }
 
     /// The bytes of what it holds, without the text of the scene.
@@ -844,116 +573,5 @@ impl World {
             .iter()
             .map(|&new| values[new as usize])
             .collect()
-    }
-}
-
-/// The graph of pairs of `n` vertices.
-fn graph_of(n: usize, pairs: &[[u32; 2]]) -> Result<Graph, PartitionError> {
-    Graph::from_edges(n, pairs.iter().map(|&[a, b]| (a, b)))
-}
-
-/// Cuts the graph of the matrix, for bending couples a second ring, or takes the cut that a file
-/// has. The graph comes first, in the numbering of the mesh.
-fn cut(
-    wanted: &Wanted,
-    model: &ClothModel,
-    prepared: Option<&mut Prepared<'_>>,
-) -> Result<(Graph, PatchTree), WorldError> {
-    let n = model.masses().len();
-    let (near, far) = model.couplings();
-    let work = work(n, &near, &far);
-    let mut pairs = near;
-    pairs.extend(far);
-    let graph = graph_of(n, &pairs)?.with_weights(work)?;
-    drop(pairs);
-    let tree = match prepared {
-        Some(prepared) => prepared.take_tree(&graph, wanted)?,
-        None => PatchTree::build(&graph, &wanted.patches)?,
-    };
-    Ok((graph, tree))
-}
-
-/// Cuts patches into aggregates, if the solve has more than one level, or takes those of a file.
-/// The graph is in the numbering of the tree.
-fn aggregate(
-    wanted: &Wanted,
-    (graph, tree): (&Graph, &PatchTree),
-    prepared: Option<Prepared<'_>>,
-) -> Result<Option<Aggregates>, WorldError> {
-    if let Some(prepared) = prepared {
-        return Ok(prepared.aggregates(tree)?);
-    }
-    let build = |options: &AggregateOptions| Aggregates::build(graph, tree, options);
-    Ok(wanted.aggregates.as_ref().map(build).transpose()?)
-}
-
-/// How a scene wants its graph to be cut.
-fn wanted(scene: &Scene) -> Wanted {
-    let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
-    Wanted {
-        patches: patch_options(scene),
-        aggregates: multilevel.then(|| aggregate_options(scene.solver.tolerance)),
-    }
-}
-
-/// The SHA-256 of a shape at rest.
-fn checksum_of_rest(rest: &RestShape) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    match rest {
-        RestShape::Mesh(mesh) => {
-            hasher.update(b"mesh");
-            hasher.update(bytemuck::cast_slice(&mesh.positions));
-        }
-        RestShape::Pattern(corners) => {
-            hasher.update(b"pattern");
-            for p in corners.as_flattened() {
-                hasher.update(bytemuck::cast_slice(&p.to_array()));
-            }
-        }
-    }
-    hasher.finalize().into()
-}
-
-/// The cost of each vertex in an iteration of the solve, in units of 16 bytes moved: its vectors,
-/// its row's blocks of 76 bytes and its scalars of 12.
-fn work(vertices: usize, near: &[[u32; 2]], far: &[[u32; 2]]) -> Vec<u32> {
-    const VECTORS: u32 = 21;
-    const BLOCK: u32 = 5;
-    const SCALAR: u32 = 1;
-    let mut work = vec![VECTORS + BLOCK; vertices];
-    for (pairs, cost) in [(near, BLOCK), (far, SCALAR)] {
-        for &vertex in pairs.iter().flatten() {
-            work[vertex as usize] += cost;
-        }
-    }
-    work
-}
-
-/// The diameter in m of the largest of the smallest circles around each triangle.
-fn widest_face(mesh: &TriMesh) -> f64 {
-    let diameter = |t: &[u32; 3]| {
-        let [a, b, c] = mesh.corners(*t);
-        let mut sides = [a.distance(b), b.distance(c), c.distance(a)];
-        sides.sort_unstable_by(f64::total_cmp);
-        let [short, middle, long] = sides;
-        if long * long >= short * short + middle * middle {
-            return long;
-        }
-        // The circle through the corners of a triangle with acute angles.
-        short * middle * long / (b - a).cross(c - a).length()
-    };
-    mesh.triangles.iter().map(diameter).fold(0.0, f64::max)
-}
-
-/// A mesh as audits see it.
-fn skin(mesh: &TriMesh) -> Skin<'_> {
-    Skin::new(&mesh.positions, &mesh.triangles)
-}
-
-/// How a scene wants its cloth to be cut.
-fn patch_options(scene: &Scene) -> PatchOptions {
-    PatchOptions {
-        patches: scene.partition.patches,
-        ..PatchOptions::default()
     }
 }

@@ -75,7 +75,8 @@ impl PatchTriangles {
         }
     }
 
-    /// The numbers of the triangles whose lowest vertices patches have that follow each other.
+    /// The numbers of the triangles whose lowest vertices some patches have, which must follow each
+    /// other.
     pub(crate) fn lowest_in(&self, patches: Range<usize>) -> Range<u32> {
         let own = self.own.get(patches).unwrap_or_default();
         match own {

@@ -5,7 +5,6 @@ use std::ops::Range;
 use glam::DVec3;
 
 use super::error::WorldError;
-use super::skin;
 use crate::collide::Passing;
 use crate::collide::audit::Skin;
 use crate::collide::{BodyMotion, Solid};
@@ -253,4 +252,9 @@ pub(super) fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), W
         triangle: name(model.triangles()[triangle as usize][0]),
         others: found.len() - 1,
     })
+}
+
+/// A mesh as audits see it.
+pub(super) fn skin(mesh: &TriMesh) -> Skin<'_> {
+    Skin::new(&mesh.positions, &mesh.triangles)
 }
