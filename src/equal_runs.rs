@@ -26,6 +26,8 @@ impl<T: HeapBytes> HeapBytes for EqualRuns<T> {
 }
 
 impl<T: NoUninit> FromIterator<T> for EqualRuns<T> {
+    /// Holds each run of these values once.
+    ///
     /// # Panics
     /// There are more values than 32 bits can number.
     fn from_iter<I: IntoIterator<Item = T>>(all: I) -> Self {

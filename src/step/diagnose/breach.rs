@@ -506,8 +506,8 @@ mod tests {
         );
     }
 
-    /// The breach that is told of a strip on which two pads close by this length in m each, from
-    /// 8.2 mm apart.
+    /// The message about a strip on which two pads close by this length in m each, from 8.2 mm
+    /// apart; empty if no limit of strain is passed.
     fn told_between_pads(closing: f64) -> String {
         let pad = |name: &str, side: f64| {
             format!(
