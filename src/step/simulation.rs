@@ -731,7 +731,7 @@ fn gather_values<T: Pod>(
         let theirs = theirs.ok().filter(|theirs| theirs.len() == count);
         all.extend(theirs.ok_or_else(|| CommError::Malformed {
             from: Rank(rank),
-            what: format!("not {count} times {what}"),
+            what: format!("not {count} values, each {what}"),
         })?);
     }
     Ok(Some(all))

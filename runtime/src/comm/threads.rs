@@ -32,7 +32,7 @@ const POLLING: Duration = Duration::from_micros(200);
 /// The ranks of all jobs of this process.
 static RANKS: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts ranks while it lives.
+/// Some ranks, which are counted while this lives.
 struct Counted(usize);
 
 impl Counted {
@@ -100,6 +100,7 @@ struct ThreadComm {
     mailbox: Mailbox,
     /// Whether each rank has ended.
     left: Vec<bool>,
+    /// The cores that the process may use.
     cores: usize,
     epochs: u32,
     aborted: Option<CommError>,

@@ -36,13 +36,13 @@ use crate::step::world::Friction;
 
 /// Normals closer than this (cosine) are one surface: neighbouring facets of a smooth body.
 const SAME_SURFACE: f64 = 0.9;
-/// The most by which directions of normals may enlarge the rates that their contacts want. Between
-/// two bodies that close on each other a vertex would leave sideways, the faster the more their
-/// normals are opposite: cloth that is pinched would be thrown. Beyond this, and beyond the speed
-/// that the vertex has, the later contact is left out, and acts after the solve, when vertices are
-/// kept out of bodies one contact after the other.
+/// The largest ratio of a prescribed speed to the rates that contacts want. A vertex between two
+/// bodies that close on each other has to leave sideways, the faster the more their normals are
+/// opposite, so that pinched cloth would be thrown. A contact is left out of the constraint if it
+/// asks for more than this, and for more than the speed that the vertex has. It acts after the
+/// solve, when vertices are kept out of bodies one contact after the other.
 const MOST_ENLARGED: f64 = 5.0;
-/// A rate in m/s that is rounding.
+/// The largest rate in m/s that may be rounding alone.
 const ROUNDING: f64 = 1e-9;
 /// The share by which a vertex that friction holds gives way along the body. As freely as others,
 /// and layers creep on slopes and never come to rest; not at all, and a sheet that walls push
@@ -447,22 +447,17 @@ impl BodyConstraint {
                     wrong,
                 };
             };
-            if !pulls && other.ids() == self.ids() {
-                // The contacts that close were left out again.
-                revised.move_along(touching.velocity);
-                return Revised {
-                    constraint: Some(revised),
-                    wrong,
-                };
+            // Otherwise the contacts that close were left out again.
+            if pulls || other.ids() != self.ids() {
+                wrong.late = wrong.late.max(found.mass * closing.lack);
+                other.mode = revised.mode;
+                other.friction = other.tangents * revised.friction;
+                other.times = revised.times;
+                other.drag = revised.drag;
+                other.changes = revised.changes;
+                other.changes[0] += 1;
+                revised = other;
             }
-            wrong.late = wrong.late.max(found.mass * closing.lack);
-            other.mode = revised.mode;
-            other.friction = other.tangents * revised.friction;
-            other.times = revised.times;
-            other.drag = revised.drag;
-            other.changes = revised.changes;
-            other.changes[0] += 1;
-            revised = other;
         }
         revised.move_along(touching.velocity);
         Revised {

@@ -54,7 +54,8 @@ struct SetBodies {
     solids: Vec<Solid>,
     defects: Vec<String>,
     sizes_of_mended: Vec<Option<Sizes>>,
-    /// The first of the triangles of each that are there once for each side.
+    /// The number of the first triangle of each that is there once for each side; the largest
+    /// number if none is.
     two_sided: Vec<u32>,
 }
 
@@ -227,7 +228,7 @@ impl SetUp<'_> {
         (self.fits)(&self.counts).map_err(WorldError::Memory)
     }
 
-    /// Notes what the scene says otherwise than the file of a body or cloth.
+    /// Notes where the scene and the file of a body or cloth say different things about its axes.
     fn compare_axes(&mut self, what: &str, name: &str, placement: &Placement, said: FileAxes) {
         let told = disagreement(placement, said);
         let told = told.map(|told| format!("{what} `{name}` has {told}; the scene prevails"));
