@@ -59,6 +59,7 @@
 
 pub mod bodies;
 mod common;
+mod half_spaces;
 mod halving;
 mod impulses;
 mod joined;

@@ -267,6 +267,8 @@ pub struct Advance {
 pub struct Limits<const N: usize> {
     /// The share of its own displacement that each point may go, from 0 to 1.
     pub kept: [f64; N],
+    /// How far each point may come towards the other feature beyond its base, in m, from 0.
+    pub allowed: [f64; N],
     /// The points come closer than there is room in any case: no shares keep the features apart.
     pub squeezed: bool,
 }
@@ -294,17 +296,23 @@ pub fn limits<const N: usize>(points: &[Advance; N], room: f64, margin: f64) -> 
     let all = more[0] + more[1];
     let part = if all > 0.0 { more[0] / all } else { 0.5 };
     let shares = [forced[0] + part * spare, forced[1] + (1.0 - part) * spare];
-    let kept = points.map(|point| {
+    let allowed = points.map(|point| {
         let share = shares[usize::from(!point.first)];
-        let allowed = (share + point.behind - point.base - margin).max(0.0);
-        if point.own > allowed {
+        (share + point.behind - point.base - margin).max(0.0)
+    });
+    let kept = std::array::from_fn(|k| {
+        if points[k].own > allowed[k] {
             // Rounded downwards: one part in 2^52 is the most that a division errs by.
-            (allowed / point.own * (1.0 - 4.0 * UNIT)).clamp(0.0, 1.0)
+            (allowed[k] / points[k].own * (1.0 - 4.0 * UNIT)).clamp(0.0, 1.0)
         } else {
             1.0
         }
     });
-    Limits { kept, squeezed }
+    Limits {
+        kept,
+        allowed,
+        squeezed,
+    }
 }
 
 /// The gap that must be left at the end between features that start with `gap`, where features are

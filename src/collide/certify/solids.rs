@@ -30,7 +30,7 @@ pub(super) struct FaceAndRound {
     /// The radius in m.
     pub(super) radius: f64,
     /// The unit vector from the body to the face at the start.
-    normal: DVec3,
+    pub(super) normal: DVec3,
     /// The gap at the start along it, in m.
     pub(super) gap: f64,
     /// The rounding of gaps in m.

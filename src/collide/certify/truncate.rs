@@ -1,12 +1,13 @@
 //! The rounds of truncation: planes for hits, then for what the cuts of the round before may lead
 //! to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use glam::DVec3;
 
 use super::bodies::Mover;
 use super::common::{self, Components};
+use super::half_spaces::{HalfSpace, nearest};
 use super::joined::{Positions, Triangles};
 use super::meeting::{Meeting, Pair, Squeezed};
 use super::near_pairs::Round;
@@ -57,6 +58,8 @@ pub struct Truncated {
     /// The displacement in m that each vertex goes in any case: what it has in common with all that
     /// is near, or that of the body that carries it.
     pub base: Vec<DVec3>,
+    /// The position in m to which each vertex would go instead that slides along planes.
+    pub slid: BTreeMap<u32, DVec3>,
     /// The displacement in m that each vertex of cloth lacks for momentum: velocities may have it,
     /// where positions must not. Empty where nothing is cut.
     pub restored: Vec<DVec3>,
@@ -78,7 +81,7 @@ impl Truncated {
     #[inline]
     pub fn end(&self, step: &Truncate<'_>, vertex: u32) -> DVec3 {
         let at = vertex as usize;
-        let (start, goal, kept) = (step.start[at], step.goal[at], self.kept[at]);
+        let (start, goal, kept) = (step.start[at], self.goal(step, vertex), self.kept[at]);
         if kept >= 1.0 {
             return goal;
         }
@@ -91,7 +94,22 @@ impl Truncated {
             start + base
         }
     }
+
+    /// The position to which a vertex would go with all of its share, in m.
+    fn goal(&self, step: &Truncate<'_>, vertex: u32) -> DVec3 {
+        let slid = self.slid.get(&vertex).copied();
+        slid.unwrap_or(step.goal[vertex as usize])
+    }
+
+    /// Whether a vertex does not go to its goal.
+    #[must_use]
+    pub fn is_cut(&self, vertex: u32) -> bool {
+        self.kept[vertex as usize] < 1.0 || self.slid.contains_key(&vertex)
+    }
 }
+
+/// The most rounds in which vertices slide along planes.
+const SLIDES: u32 = 12;
 
 /// The treatment of a vertex whose pair has no room; in the order in which treatments are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,6 +136,10 @@ struct Progress {
     /// Vertices whose shares a round has lowered.
     cut: Vec<u32>,
     remedies: Vec<Remedy>,
+    /// The planes along which vertices slide, each under what it keeps apart.
+    planes: BTreeMap<u32, BTreeMap<Meeting, HalfSpace>>,
+    /// The planes that a round has found; `None` if vertices slide no more.
+    found_planes: Option<Vec<(u32, Meeting, HalfSpace)>>,
 }
 
 impl Progress {
@@ -126,6 +148,11 @@ impl Progress {
             && vertices
                 .iter()
                 .any(|&v| self.suspended.contains(&[v, body]))
+    }
+
+    /// Whether vertices still slide: then planes are collected, and nothing is cut.
+    fn slides(&self) -> bool {
+        self.found_planes.is_some()
     }
 
     fn lower(&mut self, vertex: u32, share: f64) {
@@ -165,36 +192,25 @@ impl Truncate<'_> {
             suspended: self.suspended.iter().copied().collect(),
             cut: Vec::new(),
             remedies: Vec::new(),
+            planes: BTreeMap::new(),
+            found_planes: Some(Vec::new()),
             common,
             found,
         };
-        for hit in hits {
-            self.judge(hit, &mut progress);
-        }
-        let mut changed = vec![false; self.start.len()];
         let mut round = Round::default();
-        while !progress.cut.is_empty() || !progress.remedies.is_empty() {
-            progress.found.rounds += 1;
-            changed.fill(false);
-            self.apply(&mut progress, &mut changed);
-            let ends = std::mem::take(&mut progress.ends);
-            self.refit((&ends).into(), &changed, &mut round);
-            let mut meetings = Vec::new();
-            self.search((&ends).into(), &changed, &mut round, |pair| {
-                meetings.push(Meeting::Features(pair));
-            });
-            self.search_solids(
-                (&ends).into(),
-                Some(&progress.common),
-                &changed,
-                |meeting| {
-                    meetings.push(meeting);
-                },
-            );
-            progress.ends = ends;
+        let mut meetings = self.slide(hits, &mut progress, &mut round);
+        let mut changed = vec![false; self.start.len()];
+        loop {
             for meeting in &meetings {
                 self.judge(meeting, &mut progress);
             }
+            if progress.cut.is_empty() && progress.remedies.is_empty() {
+                break;
+            }
+            progress.found.rounds += 1;
+            changed.fill(false);
+            self.apply(&mut progress, &mut changed);
+            meetings = self.meetings_of(&changed, &progress, &mut round);
         }
         let mut found = progress.found;
         found.squeezed.sort_unstable();
@@ -203,6 +219,73 @@ impl Truncate<'_> {
             .dedup_by_key(|squeezed| (squeezed.vertex, squeezed.body));
         found.restored = self.restored(&found, &components);
         found
+    }
+
+    /// Has vertices slide along planes that keep hits apart, and then along those that keep apart
+    /// what they come to that way. Returns what is to be judged now.
+    fn slide(
+        &self,
+        hits: &[Meeting],
+        progress: &mut Progress,
+        round: &mut Round,
+    ) -> Vec<Meeting> {
+        let mut changed = vec![false; self.start.len()];
+        let mut meetings = hits.to_vec();
+        for _ in 0..SLIDES {
+            for meeting in &meetings {
+                self.judge(meeting, progress);
+            }
+            let found = progress.found_planes.as_mut().map(std::mem::take);
+            let found = found.unwrap_or_default();
+            if found.is_empty() {
+                break;
+            }
+            progress.found.rounds += 1;
+            changed.fill(false);
+            for (vertex, meeting, plane) in found {
+                changed[vertex as usize] = true;
+                let planes = progress.planes.entry(vertex).or_default();
+                let present = planes.entry(meeting).or_insert(plane);
+                present.most = present.most.min(plane.most);
+            }
+            for v in (0..self.movable).filter(|&v| changed[v as usize]) {
+                let at = v as usize;
+                let (start, base) = (self.start[at], progress.found.base[at]);
+                let planes: Vec<HalfSpace> = progress.planes[&v].values().copied().collect();
+                let slid = start + (base + nearest(self.goal[at] - start - base, &planes));
+                progress.found.slid.insert(v, slid);
+                progress.ends[at] = slid - progress.common[at];
+            }
+            meetings = self.meetings_of(&changed, progress, round);
+        }
+        progress.found_planes = None;
+        for &v in progress.found.slid.keys() {
+            changed[v as usize] = true;
+        }
+        let mut meetings = hits.to_vec();
+        meetings.extend(self.meetings_of(&changed, progress, round));
+        meetings.sort_unstable();
+        meetings.dedup();
+        meetings
+    }
+
+    /// The meetings of changed vertices, which end where they do now.
+    fn meetings_of(
+        &self,
+        changed: &[bool],
+        progress: &Progress,
+        round: &mut Round,
+    ) -> Vec<Meeting> {
+        let ends = Positions::from(&progress.ends);
+        let mut meetings = Vec::new();
+        self.refit(ends, changed, round);
+        self.search(ends, changed, round, |pair| {
+            meetings.push(Meeting::Features(pair));
+        });
+        self.search_solids(ends, Some(&progress.common), changed, |meeting| {
+            meetings.push(meeting);
+        });
+        meetings
     }
 
     /// The displacement for each vertex of cloth by which cuts have fallen short on the mean of its
@@ -215,7 +298,7 @@ impl Truncate<'_> {
             let (mass, lost, free) = &mut sums[components.least[v] as usize];
             *mass += self.masses[v];
             *free &= !self.held[v];
-            if found.kept[v] < 1.0 {
+            if found.is_cut(v as u32) {
                 *lost += (self.goal[v] - found.end(self, v as u32)) * self.masses[v];
             }
         }
@@ -312,6 +395,9 @@ impl Truncate<'_> {
         };
         let Some(plane) = plane::separating(pair.kind, &displacements.start) else {
             // They touch or cross at the start.
+            if progress.slides() {
+                return;
+            }
             progress.found.planes += 1;
             match own_body {
                 Some(body) => self.suspend(cloth.vertices(), body, None, progress),
@@ -334,23 +420,24 @@ impl Truncate<'_> {
         progress.found.planes += 1;
         let margin = displacements.margin();
         let (low, high) = plane::sides(pair.kind, &plane.heights);
+        let is_first = |k: usize| k < pair.kind.first();
+        let toward = |k: usize| plane.normal * if is_first(k) { -1.0 } else { 1.0 };
         let points: [Advance; 4] = std::array::from_fn(|k| {
-            let first = k < pair.kind.first();
-            let (sign, behind) = if first {
-                (-1.0, plane.heights[k] - low)
+            let first = is_first(k);
+            let behind = if first {
+                plane.heights[k] - low
             } else {
-                (1.0, high - plane.heights[k])
+                high - plane.heights[k]
             };
-            self.advance(
-                pair.vertices[k],
-                plane.normal * sign,
-                first,
-                behind,
-                progress,
-            )
+            self.advance(pair.vertices[k], toward(k), first, behind, progress)
         });
         let limits = plane::limits(&points, plane.gap - self.least, margin);
-        self.impose(&cloth, own_body, &pair.vertices, &limits, progress);
+        if progress.slides() {
+            let meeting = Meeting::Features(*pair);
+            self.add_planes(meeting, toward, &limits, progress);
+        } else {
+            self.impose(&cloth, own_body, &pair.vertices, &limits, progress);
+        }
     }
 
     /// A face and a round body, for a face that ends at these places (m); `None` if they touch or
@@ -429,6 +516,9 @@ impl Truncate<'_> {
         let cloth: Cloth = face.iter().collect();
         let end = face.map(|v| progress.ends[v as usize] + progress.common[v as usize]);
         let Some(seen) = self.seen_by_round(face, body, end) else {
+            if progress.slides() {
+                return;
+            }
             progress.found.planes += 1;
             self.suspend(&face, body, None, progress);
             return;
@@ -440,10 +530,15 @@ impl Truncate<'_> {
         let displacements = face.map(|v| {
             let at = v as usize;
             let base = progress.found.base[at];
-            [base, self.goal[at] - self.start[at] - base]
+            [base, progress.found.goal(self, v) - self.start[at] - base]
         });
         let points = seen.points(displacements);
         let limits = plane::limits(&points, seen.gap - self.least, seen.margin);
+        if progress.slides() {
+            let meeting = Meeting::Round { face, body };
+            self.add_planes(meeting, |_| -seen.normal, &limits, progress);
+            return;
+        }
         self.impose(&cloth, Some(body), &face, &limits, progress);
     }
 
@@ -454,6 +549,9 @@ impl Truncate<'_> {
         let at = vertex as usize;
         let end = progress.ends[at] + progress.common[at];
         let Some(seen) = self.seen_by_plane(vertex, body, end) else {
+            if progress.slides() {
+                return;
+            }
             progress.found.planes += 1;
             self.suspend(&[vertex], body, None, progress);
             return;
@@ -476,7 +574,7 @@ impl Truncate<'_> {
                 first: true,
                 behind: 0.0,
                 base: height - base,
-                own: base - over(self.goal[at]),
+                own: base - over(progress.found.goal(self, vertex)),
             },
             Advance {
                 first: false,
@@ -486,11 +584,18 @@ impl Truncate<'_> {
             },
         ];
         let limits = plane::limits(&points, height - self.least, seen.margin);
+        if progress.slides() {
+            let down = mover.plane_normal().map_or(DVec3::ZERO, |normal| -normal);
+            let meeting = Meeting::Vertex { vertex, body };
+            self.add_planes(meeting, |_| down, &limits, progress);
+            return;
+        }
         self.impose(&cloth, Some(body), &[vertex], &limits, progress);
     }
 
     fn judge_field(&self, vertex: u32, body: u32, progress: &mut Progress) {
-        if progress.is_suspended(&[vertex], body) {
+        // No plane says where the way out of a sampled distance is.
+        if progress.slides() || progress.is_suspended(&[vertex], body) {
             return;
         }
         let at = vertex as usize;
@@ -509,11 +614,12 @@ impl Truncate<'_> {
         }
         progress.found.planes += 1;
         let (start, base) = (self.start[at], progress.found.base[at]);
-        let own = self.goal[at] - start - base;
+        let own = progress.found.goal(self, vertex) - start - base;
         let end = |share: f64| mover.to.undo(start + (base + own * share));
         let share = seen.share(self.least, progress.found.kept[at], end);
         let limits = Limits {
             kept: [share.unwrap_or(0.0)],
+            allowed: [0.0],
             squeezed: share.is_none(),
         };
         self.impose(&cloth, Some(body), &[vertex], &limits, progress);
@@ -529,7 +635,7 @@ impl Truncate<'_> {
         progress: &Progress,
     ) -> Advance {
         let at = vertex as usize;
-        let whole = self.goal[at] - self.start[at];
+        let whole = progress.found.goal(self, vertex) - self.start[at];
         let (base, own) = if vertex < self.movable {
             let base = progress.found.base[at];
             (base - progress.common[at], whole - base)
@@ -557,6 +663,29 @@ impl Truncate<'_> {
             progress.found.kept[v as usize] == 0.0 && progress.carrier[v as usize] == first
         };
         cloth.vertices().iter().all(stays)
+    }
+
+    /// Adds the planes that keep a meeting apart, with their unit normal vectors.
+    fn add_planes<const N: usize>(
+        &self,
+        meeting: Meeting,
+        toward: impl Fn(usize) -> DVec3,
+        limits: &Limits<N>,
+        progress: &mut Progress,
+    ) {
+        let Some(planes) = progress.found_planes.as_mut().filter(|_| !limits.squeezed) else {
+            return;
+        };
+        for (k, &v) in meeting.vertices().iter().enumerate() {
+            // What pins hold may lag on its way, but not leave it.
+            if v < self.movable && !self.held[v as usize] && limits.kept[k] < 1.0 {
+                let plane = HalfSpace {
+                    toward: toward(k),
+                    most: limits.allowed[k],
+                };
+                planes.push((v, meeting, plane));
+            }
+        }
     }
 
     /// Lowers shares to the limits of a plane, or finds another remedy where these do not help.

@@ -461,7 +461,7 @@ impl Certification {
                     between: format!("{} and {other}", name(first.body)),
                 });
             }
-            for v in (0..state.len()).filter(|&v| found.kept[v] < 1.0) {
+            for v in (0..state.len()).filter(|&v| found.is_cut(v as u32)) {
                 certified.cut += 1;
                 certified.lagging += u64::from(self.held[v]);
                 goals.change(v, state.x[v], found.end(&step, v as u32), dt);
