@@ -12,6 +12,10 @@ use glam::DVec3;
 /// A component of a normal vector within a plane or a line below this length counts as none.
 const PARALLEL: f64 = 1e-9;
 
+/// The share of a goal's length by which rounding may make half spaces seem violated, or miss each
+/// other.
+const ROUNDING: f64 = 1e-14;
+
 /// All displacements u with `toward` · u ≤ `most`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct HalfSpace {
@@ -27,10 +31,11 @@ pub(super) struct HalfSpace {
 /// The result is unique, but its last bits depend on the order of the half spaces.
 #[must_use]
 pub(super) fn nearest(goal: DVec3, half_spaces: &[HalfSpace]) -> DVec3 {
+    let rounding = ROUNDING * goal.length();
     let mut found = goal;
     for (count, added) in half_spaces.iter().enumerate() {
-        if added.toward.dot(found) > added.most {
-            match on_plane(goal, added, &half_spaces[..count]) {
+        if added.toward.dot(found) > added.most + rounding {
+            match on_plane(goal, added, (&half_spaces[..count], rounding)) {
                 Some(nearest) => found = nearest,
                 None => return DVec3::ZERO,
             }
@@ -40,12 +45,16 @@ pub(super) fn nearest(goal: DVec3, half_spaces: &[HalfSpace]) -> DVec3 {
 }
 
 /// The nearest point on the plane of a half space in others.
-fn on_plane(goal: DVec3, plane: &HalfSpace, others: &[HalfSpace]) -> Option<DVec3> {
+fn on_plane(
+    goal: DVec3,
+    plane: &HalfSpace,
+    (others, rounding): (&[HalfSpace], f64),
+) -> Option<DVec3> {
     let normal = plane.toward;
     let foot = goal - normal * (normal.dot(goal) - plane.most);
     let mut found = foot;
     for (count, added) in others.iter().enumerate() {
-        if added.toward.dot(found) <= added.most {
+        if added.toward.dot(found) <= added.most + rounding {
             continue;
         }
         // The plane of the added one meets the plane in a line.
@@ -57,13 +66,13 @@ fn on_plane(goal: DVec3, plane: &HalfSpace, others: &[HalfSpace]) -> Option<DVec
         let across = across / length;
         let to_line = (added.most - added.toward.dot(foot)) / length;
         let axis = normal.cross(across);
-        found = on_line(foot + across * to_line, axis, &others[..count])?;
+        found = on_line(foot + across * to_line, axis, (&others[..count], rounding))?;
     }
     Some(found)
 }
 
 /// The point of a line through a place in half spaces that is nearest to the place.
-fn on_line(place: DVec3, axis: DVec3, others: &[HalfSpace]) -> Option<DVec3> {
+fn on_line(place: DVec3, axis: DVec3, (others, rounding): (&[HalfSpace], f64)) -> Option<DVec3> {
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
     for other in others {
         let (slope, spare) = (other.toward.dot(axis), other.most - other.toward.dot(place));
@@ -73,7 +82,16 @@ fn on_line(place: DVec3, axis: DVec3, others: &[HalfSpace]) -> Option<DVec3> {
             low = low.max(spare / slope);
         }
     }
-    (low <= high).then(|| place + axis * 0.0f64.clamp(low, high))
+    // Without room they may miss each other by rounding.
+    if low > high + rounding {
+        return None;
+    }
+    let at = if low > high {
+        low.midpoint(high)
+    } else {
+        0.0f64.clamp(low, high)
+    };
+    Some(place + axis * at)
 }
 
 #[cfg(test)]

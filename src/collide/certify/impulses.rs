@@ -28,6 +28,10 @@ use crate::collide::narrow::closest::{on_segments, on_triangle};
 /// held, the row is left to rigid zones and to truncation.
 const SHORTEST: f64 = 0.1;
 
+/// The gap that rows leave between features, in units of the gap to be kept: rows are linear, and
+/// what they leave out must not bring features back below it.
+const AIM: f64 = 4.0;
+
 /// A bound on displacements: n · Σ w u + offset ≥ −room.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Row {
@@ -38,7 +42,7 @@ pub(super) struct Row {
     normal: DVec3,
     /// The contribution of a body without vertices, in m.
     offset: f64,
-    /// How far the features may approach, in m.
+    /// How far the features may approach, in m; negative if they must part.
     room: f64,
 }
 
@@ -124,7 +128,8 @@ fn of_features(step: &Truncate<'_>, goal: &[DVec3], pair: &Pair) -> Option<Row> 
     };
     let (normal, weights) = match answer {
         Ok(Answer::Hit(hit)) => (hit.normal, hit.weights),
-        Ok(Answer::Safe) => closest(pair.kind, &start)?,
+        // They only end too close.
+        Ok(Answer::Safe) => closest(pair.kind, &displacements.end)?,
         Err(_) => return None,
     };
     let along = |k: usize| normal.dot(start[k] - start[3]) * weights[k];
@@ -135,7 +140,7 @@ fn of_features(step: &Truncate<'_>, goal: &[DVec3], pair: &Pair) -> Option<Row> 
         inverse: pair.vertices.map(|v| inverse(step, v)),
         normal,
         offset: 0.0,
-        room: (gap - step.least).max(0.0),
+        room: gap - plane.gap.min(AIM * step.least),
     })
 }
 

@@ -30,7 +30,7 @@ use crate::disjoint_sets::DisjointSets;
 /// The most rounds of impulses.
 const IMPULSES: u32 = 3;
 /// The most rounds of sliding zones, and of sweeps over all rows in one.
-const SLIDING: u32 = 2;
+const SLIDING: u32 = 8;
 const SWEEPS: u32 = 50;
 /// The most rounds of rigid zones.
 const RIGID: u32 = 8;
@@ -142,6 +142,7 @@ fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress<'_>) -> Result<(), 
     let mut sets = DisjointSets::new(step.start.len());
     let mut joined: BTreeSet<u32> = BTreeSet::new();
     let before = progress.responded.goal.clone();
+    let left = progress.responded.left.clone();
     for _ in 0..RIGID {
         if progress.responded.left.is_empty() {
             return Ok(());
@@ -162,7 +163,7 @@ fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress<'_>) -> Result<(), 
             }
         }
         if !merged {
-            return Ok(());
+            break;
         }
         let mut zones: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &v in &joined {
@@ -180,6 +181,11 @@ fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress<'_>) -> Result<(), 
             zones::move_as_one(step, zone, &mut progress.responded.goal);
         }
         progress.test_again(step, &moved)?;
+    }
+    if progress.responded.left.len() >= left.len() {
+        // Zones that hit ever more are of no use.
+        let responded = &mut progress.responded;
+        (responded.goal, responded.left, responded.zones) = (before, left, 0);
     }
     Ok(())
 }

@@ -39,8 +39,20 @@ pub fn is_certified(kind: Kind, displacements: &Motion, least: f64) -> bool {
     let seen = displacements.less_mean();
     plane::separating(kind, &seen.start).is_some_and(|at_start| {
         plane::keeps_apart(kind, &at_start, &seen, least)
-            || at_start.gap > least && stays_apart(kind, displacements, least)
+            || turns_apart(kind, displacements, at_start.gap.min(least))
     })
+}
+
+/// Whether continuous collision detection shows that a pair keeps half of a gap (m) on its way, and
+/// one plane that it ends with all of it.
+///
+/// Half is enough on the way, since the gap is whole again when the next substep begins.
+fn turns_apart(kind: Kind, displacements: &Motion, least: f64) -> bool {
+    let end = &displacements.end;
+    let needed = plane::needed(least, least, displacements.margin());
+    plane::between_closest_points(kind, end)
+        .is_some_and(|(normal, _)| plane::gap(kind, normal, end) >= needed)
+        && stays_apart(kind, displacements, 0.5 * least)
 }
 
 /// Whether the plane between the closest points at the start certifies a pair: the first test of

@@ -607,7 +607,9 @@ fn sheets_of_unequal_mass_keep_their_momentum() {
         assert!(change < 1e-10, "step {step}: {change}");
         x = ends;
     }
-    assert!(u.iter().all(|u| u.z.abs() < 3.9));
+    // The heavier sheet takes the lighter one along.
+    let mean = u[..100].iter().map(|u| u.z).sum::<f64>() / 100.0;
+    assert!(mean < -1.0, "{mean}");
 }
 
 /// A vertex that is prescribed comes down onto a face close to a side that is held. Only the corner

@@ -140,6 +140,8 @@ struct Progress {
     planes: BTreeMap<u32, BTreeMap<Meeting, HalfSpace>>,
     /// The planes that a round has found; `None` if vertices slide no more.
     found_planes: Option<Vec<(u32, Meeting, HalfSpace)>>,
+    /// Vertices that do not slide, for what comes at them leaves no room whatever they do.
+    pressed: BTreeSet<u32>,
 }
 
 impl Progress {
@@ -194,6 +196,7 @@ impl Truncate<'_> {
             remedies: Vec::new(),
             planes: BTreeMap::new(),
             found_planes: Some(Vec::new()),
+            pressed: BTreeSet::new(),
             common,
             found,
         };
@@ -223,12 +226,7 @@ impl Truncate<'_> {
 
     /// Has vertices slide along planes that keep hits apart, and then along those that keep apart
     /// what they come to that way. Returns what is to be judged now.
-    fn slide(
-        &self,
-        hits: &[Meeting],
-        progress: &mut Progress,
-        round: &mut Round,
-    ) -> Vec<Meeting> {
+    fn slide(&self, hits: &[Meeting], progress: &mut Progress, round: &mut Round) -> Vec<Meeting> {
         let mut changed = vec![false; self.start.len()];
         let mut meetings = hits.to_vec();
         for _ in 0..SLIDES {
@@ -243,12 +241,22 @@ impl Truncate<'_> {
             progress.found.rounds += 1;
             changed.fill(false);
             for (vertex, meeting, plane) in found {
-                changed[vertex as usize] = true;
+                changed[vertex as usize] = !progress.pressed.contains(&vertex);
                 let planes = progress.planes.entry(vertex).or_default();
                 let present = planes.entry(meeting).or_insert(plane);
                 present.most = present.most.min(plane.most);
             }
+            for v in &progress.pressed {
+                if progress.found.slid.remove(v).is_some() {
+                    let at = *v as usize;
+                    changed[at] = true;
+                    progress.ends[at] = self.goal[at] - progress.common[at];
+                }
+            }
             for v in (0..self.movable).filter(|&v| changed[v as usize]) {
+                if progress.pressed.contains(&v) {
+                    continue;
+                }
                 let at = v as usize;
                 let (start, base) = (self.start[at], progress.found.base[at]);
                 let planes: Vec<HalfSpace> = progress.planes[&v].values().copied().collect();
@@ -673,9 +681,14 @@ impl Truncate<'_> {
         limits: &Limits<N>,
         progress: &mut Progress,
     ) {
-        let Some(planes) = progress.found_planes.as_mut().filter(|_| !limits.squeezed) else {
+        let Some(planes) = progress.found_planes.as_mut() else {
             return;
         };
+        if limits.squeezed {
+            let cloth = meeting.vertices().iter().filter(|&&v| v < self.movable);
+            progress.pressed.extend(cloth);
+            return;
+        }
         for (k, &v) in meeting.vertices().iter().enumerate() {
             // What pins hold may lag on its way, but not leave it.
             if v < self.movable && !self.held[v as usize] && limits.kept[k] < 1.0 {

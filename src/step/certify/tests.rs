@@ -353,9 +353,9 @@ fn a_velocity_that_all_have_in_common_changes_nothing() {
         (all, simulation.positions().to_vec())
     };
     let (still, at_rest) = run(0.0);
-    assert!(still.zones > 0 && still.cut == 0, "{still:?}");
+    assert!(still.hits > 1_000 && still.cut == 0, "{still:?}");
     let (moving, with_drift) = run(10.0);
-    assert!(moving.zones > 0 && moving.cut == 0, "{moving:?}");
+    assert!(moving.hits > 1_000 && moving.cut == 0, "{moving:?}");
     let way = DVec3::X * (10.0 * 0.01);
     for (x, y) in at_rest.iter().zip(&with_drift) {
         let apart = (*x + way).distance(*y);
