@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `search` | tests pairs, and finds the *hits*, which could not be certified |
 //! | `respond`, `impulses`, `zones` | resolves hits by changes that keep momentum |
-//! | `truncate`, with `plane`, `solids` and `common` | cuts what is left: it cannot fail |
+//! | `truncate`, with `plane`, `half_spaces`, `solids` and `common` | cuts what is left: it cannot fail |
 //!
 //! The response looks at the `region` around hits if that is enough.
 //! `bodies` has the triangles of bodies beside those of cloth, and their poses; `joined` numbers
@@ -19,6 +19,14 @@
 //! For each vertex it finds a *base*, a displacement that it goes in any case, and the share of
 //! what is left that it may go, which is 1 nearly everywhere. The base is what a component has in
 //! common, zero near bodies, or the displacement of the body that carries the vertex.
+//!
+//! Before that, vertices *slide*: in a bounded number of rounds, pairs that are not certified give
+//! their vertices half spaces, and each vertex gets another goal, the nearest to its own that all
+//! of its half spaces allow. A share of nothing would leave a vertex nothing, whichever way it
+//! goes, and one that is drawn into its neighbour in every step would never move again. What comes
+//! of sliding needs no argument, since the new goals are tested as any others: from then on
+//! `goal[v]` below is where a vertex has slid, and all pairs with such a vertex are among those
+//! that are judged first.
 //!
 //! **Theorem.** Let no two features that share no vertex cross at the start, let the displacements
 //! of all pairs except the hits be free of crossings while all vertices go at one common rate, and

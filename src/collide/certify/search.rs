@@ -38,21 +38,22 @@ pub struct Hits {
 pub fn is_certified(kind: Kind, displacements: &Motion, least: f64) -> bool {
     let seen = displacements.less_mean();
     plane::separating(kind, &seen.start).is_some_and(|at_start| {
-        plane::keeps_apart(kind, &at_start, &seen, least)
-            || turns_apart(kind, displacements, at_start.gap.min(least))
+        plane::keeps_apart(kind, &at_start, &seen, least) || turns_apart(kind, displacements, least)
     })
 }
 
-/// Whether continuous collision detection shows that a pair keeps half of a gap (m) on its way, and
-/// one plane that it ends with all of it.
+/// Whether continuous collision detection shows that a pair keeps half of a distance (m) on its way,
+/// at the end of which it has all of it; or half of its distance at the start, if this is less.
 ///
-/// Half is enough on the way, since the gap is whole again when the next substep begins.
+/// Half is enough on the way, since the distance is whole again when the next substep begins.
 fn turns_apart(kind: Kind, displacements: &Motion, least: f64) -> bool {
-    let end = &displacements.end;
-    let needed = plane::needed(least, least, displacements.margin());
-    plane::between_closest_points(kind, end)
-        .is_some_and(|(normal, _)| plane::gap(kind, normal, end) >= needed)
-        && stays_apart(kind, displacements, 0.5 * least)
+    let Motion { start, end } = displacements;
+    let distance = |points| plane::between_closest_points(kind, points).map(|(_, apart)| apart);
+    let (Some(before), Some(after)) = (distance(start), distance(end)) else {
+        return false;
+    };
+    after >= plane::needed(before, least, displacements.margin())
+        && stays_apart(kind, displacements, 0.5 * before.min(least))
 }
 
 /// Whether the plane between the closest points at the start certifies a pair: the first test of

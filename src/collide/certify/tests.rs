@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use glam::DVec3;
+use glam::{DMat3, DVec3};
 use proptest::prelude::*;
 
 use super::near_pairs::Round;
@@ -306,8 +306,36 @@ fn pressed_sheets_keep_a_gap_and_part_again() {
     // They slide, and they part.
     let slid = cloth.step(|v, _| DVec3::X * if v < 16 { 0.1 } else { -0.1 });
     assert!((slid.went / slid.wanted - 1.0).abs() < 1e-12);
+    // Pressed as far as there is room, they slide too.
+    let start = cloth.x.clone();
+    cloth.step(|v, _| press(v) + DVec3::X * if v < 16 { 0.1 } else { -0.1 });
+    for (v, (end, start)) in cloth.x.iter().zip(&start).enumerate() {
+        let slid = (end - start) * if v < 16 { 1.0 } else { -1.0 };
+        assert!((slid - DVec3::X * 0.1).length() < 1e-9, "{v}: {slid}");
+    }
     let parted = cloth.step(|v, _| -press(v));
     assert_eq!(parted.found.planes, 0);
+}
+
+/// What pins hold lags on its way where it is stopped, and does not leave it.
+#[test]
+fn what_pins_hold_does_not_slide() {
+    let mut cloth = Cloth::stack(2, 4, LEAST);
+    cloth.held[16..].fill(true);
+    let stepped = cloth.step(|v, _| match v < 16 {
+        true => DVec3::ZERO,
+        false => DVec3::new(0.1, 0.0, -0.1),
+    });
+    assert!(stepped.found.slid.keys().all(|&v| v < 16));
+    for (v, kept) in stepped.found.kept[16..].iter().enumerate() {
+        let (start, base) = (
+            Cloth::stack(2, 4, LEAST).x[16 + v],
+            stepped.found.base[16 + v],
+        );
+        let way = base + (DVec3::new(0.1, 0.0, -0.1) - base) * *kept;
+        assert!((cloth.x[16 + v] - start - way).length() < 1e-12);
+    }
+    assert_eq!(cloth.crossings(&cloth.x), []);
 }
 
 #[test]
@@ -487,6 +515,67 @@ fn collided(mut cloth: Cloth, displacements: &[DVec3]) -> Vec<DVec3> {
         cloth.x = found.goal;
     }
     u
+}
+
+/// The response asks for what certification asks for: a step of two triangles that fly through each
+/// other at any angle is resolved by impulses alone.
+#[test]
+fn impulses_resolve_what_two_triangles_hit() {
+    let (mut random, mut hit, mut in_vain) = (Random(21), 0, 0);
+    for _ in 0..4_000 {
+        let mut x: Vec<DVec3> = (0..6).map(|_| random.vector(1.0)).collect();
+        x[3..].iter_mut().for_each(|x| x.z += 1.5);
+        let cloth = of_triangles(x, &[[0, 1, 2], [3, 4, 5]]);
+        if cloth.crossings(&cloth.x) != [] {
+            continue;
+        }
+        let way = DVec3::Z * -(0.5 + 3.0 * random.number());
+        let goal = (0..).zip(&cloth.x).map(|(v, x)| {
+            let common = if v < 3 { DVec3::ZERO } else { way };
+            *x + common + random.vector(0.3)
+        });
+        let goal: Vec<DVec3> = goal.collect();
+        let step = cloth.truncate(&goal);
+        let hits = uncertified(&step);
+        if hits.is_empty() {
+            continue;
+        }
+        hit += 1;
+        let responded = respond(&step, &hits);
+        in_vain += usize::from(!responded.left.is_empty() || responded.zones > 0);
+    }
+    assert!(hit > 1_000, "{hit}");
+    assert!(in_vain * 50 < hit, "{in_vain} of {hit}");
+}
+
+/// A pair as close as pairs may be that turns as a whole: no plane certifies it, and its distance
+/// is less on the way than at both ends.
+#[test]
+fn pairs_at_the_least_gap_may_turn() {
+    let start = [
+        DVec3::new(-1.0, 0.0, LEAST),
+        DVec3::new(1.0, 0.0, LEAST),
+        DVec3::new(0.0, -1.0, 0.0),
+        DVec3::new(0.0, 1.0, 0.0),
+    ];
+    let turned = |degrees: f64| {
+        let turn = DMat3::from_rotation_x(degrees.to_radians());
+        Motion {
+            start,
+            end: start.map(|x| turn * x),
+        }
+    };
+    for degrees in [1.0, 20.0, 45.0] {
+        assert!(
+            is_certified(Kind::EdgeEdge, &turned(degrees), LEAST),
+            "{degrees}"
+        );
+    }
+    let nearer = Motion {
+        end: turned(60.0).end.map(|x| x * DVec3::new(1.0, 0.9, 0.9)),
+        ..turned(60.0)
+    };
+    assert!(!is_certified(Kind::EdgeEdge, &nearer, LEAST));
 }
 
 fn of_triangles(x: Vec<DVec3>, triangles: &[[u32; 3]]) -> Cloth {
