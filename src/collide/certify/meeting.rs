@@ -20,8 +20,12 @@ impl Pair {
         }
     }
 
-    /// Two edges.
-    pub(super) fn edges([a, b]: [u32; 2], [c, d]: [u32; 2]) -> Self {
+    /// Two edges, in one order whichever way they are given: a pair that two searches come by is
+    /// one pair.
+    pub(super) fn edges(one: [u32; 2], other: [u32; 2]) -> Self {
+        let ascending = |[a, b]: [u32; 2]| [a.min(b), a.max(b)];
+        let [one, other] = [ascending(one), ascending(other)];
+        let ([a, b], [c, d]) = (one.min(other), one.max(other));
         Self {
             kind: Kind::EdgeEdge,
             vertices: [a, b, c, d],
@@ -70,4 +74,18 @@ pub struct Squeezed {
     pub body: u32,
     /// The body that leaves no room on the other side; `None` if cloth does that cannot give way.
     pub against: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_edges_are_one_pair_whichever_way_they_are_given() {
+        let pair = Pair::edges([3, 7], [2, 9]);
+        assert_eq!(pair.vertices, [2, 9, 3, 7]);
+        for (one, other) in [([7, 3], [2, 9]), ([9, 2], [7, 3]), ([2, 9], [3, 7])] {
+            assert_eq!(Pair::edges(one, other), pair);
+        }
+    }
 }

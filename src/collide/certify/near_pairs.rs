@@ -9,7 +9,6 @@ use glam::DVec3;
 use super::bodies::Form;
 use super::joined::Positions;
 use super::meeting::{Meeting, Pair};
-use super::plane::Kind;
 use super::truncate::Truncate;
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::tree::Node;
@@ -217,21 +216,21 @@ impl Truncate<'_> {
     /// Finds the pairs of features of two triangles that these own, that share no vertex, and that
     /// are to be kept apart.
     pub(super) fn features_of(&self, s: u32, t: u32, mut f: impl FnMut(Pair)) {
-        let mut consider = |kind: Kind, vertices: [u32; 4]| {
+        let mut consider = |pair: Pair| {
+            let Pair { kind, vertices } = pair;
             let (first, second) = vertices.split_at(kind.first());
             let fixed = vertices.iter().filter(|&&v| v >= self.movable).count();
             let of_interest = fixed < 4 && (fixed > 0 || self.self_collision);
             let shared = first.iter().any(|v| second.contains(v));
             let passes = self.surface.passing().lets(first, second);
-            let pair = Pair { kind, vertices };
             if of_interest && !shared && !passes && !self.lets_pass(&pair) {
                 f(pair);
             }
         };
         for (owner, face) in [(s, t), (t, s)] {
-            let [a, b, c] = self.corners(face);
+            let corners = self.corners(face);
             for v in self.surface.face(owner).owned_corners() {
-                consider(Kind::VertexFace, [v, a, b, c]);
+                consider(Pair::vertex_face(v, corners));
             }
             if s == t {
                 break;
@@ -239,12 +238,9 @@ impl Truncate<'_> {
         }
         if s != t {
             let edges = |t: u32| self.surface.face(t).owned_edges();
-            let ascending = |[a, b]: [u32; 2]| [a.min(b), a.max(b)];
-            for (_, ends) in edges(s) {
-                let [a, b] = ascending(ends);
-                for (_, ends) in edges(t) {
-                    let [c, d] = ascending(ends);
-                    consider(Kind::EdgeEdge, [a, b, c, d]);
+            for (_, one) in edges(s) {
+                for (_, other) in edges(t) {
+                    consider(Pair::edges(one, other));
                 }
             }
         }

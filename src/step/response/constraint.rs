@@ -21,8 +21,9 @@
 //! * [Tonge 2012] Tonge, Benevolenski, Voroshilov: Mass splitting for jitter-free parallel rigid
 //!   bodies.
 
-use glam::{DMat3, DVec3};
+use glam::DVec3;
 
+use super::mobilities::Mobilities;
 use crate::collide::contact::Contact;
 use crate::heap_bytes::owns_no_heap;
 
@@ -99,7 +100,7 @@ impl Constraint {
                 velocity,
                 load: 0.0,
             }),
-            mobilities: &[],
+            mobilities: &Mobilities::default(),
         };
         let slots = &[0, 1, 2, 3][..usize::from(self.count)];
         let rate = self.relative(movers, slots).dot(self.normal);
@@ -139,14 +140,13 @@ impl Constraint {
                 };
             }
         }
-        let mut give = DMat3::ZERO;
-        for (&slot, w) in slots.iter().zip(&self.weights) {
+        let counted = push.counted;
+        let give = (movers.mobilities).sum(slots.iter().zip(&self.weights).map(|(&slot, w)| {
             let load = movers.motions[slot as usize].load;
-            let own = if push.counted { 0.0 } else { w.abs() };
-            give += movers.mobilities[slot as usize] * (w.abs() * (load + own));
-        }
-        let along = (give * self.normal).dot(self.normal);
-        let most = most_given(&give);
+            let own = if counted { 0.0 } else { w.abs() };
+            (slot, w.abs() * (load + own))
+        }));
+        let (along, most) = (give.along(self.normal), give.most());
         let lack = self.least_rate - rate;
         let reached = (push.normal + lack / along).max(0.0);
         let way = reached - push.reached;
@@ -198,17 +198,15 @@ impl Constraint {
         if rests || (push.normal <= 0.0 && self.is_held(movers, slots)) {
             return (DVec3::ZERO, 0.0);
         }
-        let mut give = DMat3::ZERO;
-        for (&slot, w) in slots.iter().zip(&self.weights) {
-            give += movers.mobilities[slot as usize] * (w * w);
-        }
-        let along = (give * self.normal).dot(self.normal);
+        let weights = slots.iter().zip(&self.weights);
+        let give = (movers.mobilities).sum(weights.map(|(&slot, w)| (slot, w * w)));
+        let along = give.along(self.normal);
         if along <= 0.0 {
             return (DVec3::ZERO, 0.0);
         }
         let normal = (push.normal + (self.least_rate - rate) / along).max(0.0);
         let sliding = relative - self.normal * rate;
-        let drag = self.dragged(push, sliding, most_given(&give), normal);
+        let drag = self.dragged(push, sliding, give.most(), normal);
         let asked = (normal - push.normal).abs() * along;
         let impulse = self.normal * (normal - push.normal) + (drag - push.tangential);
         *push = Push {
@@ -237,7 +235,7 @@ impl Constraint {
         }
         let mut along = 0.0;
         for (&slot, w) in slots.iter().zip(&self.weights) {
-            along += w * w * (movers.mobilities[slot as usize] * self.normal).dot(self.normal);
+            along += w * w * movers.mobilities.along(slot as usize, self.normal).0;
         }
         if along <= 0.0 {
             return DVec3::ZERO;
@@ -255,9 +253,9 @@ impl Constraint {
     fn is_held(&self, movers: Movers<'_>, slots: &[u32]) -> bool {
         let (mut along, mut most, mut longest) = (0.0, 0.0_f64, 0.0_f64);
         for (&slot, w) in slots.iter().zip(&self.weights) {
-            let mobility = &movers.mobilities[slot as usize];
-            along += w * w * (*mobility * self.normal).dot(self.normal);
-            most = most.max(trace(mobility));
+            let (own, trace) = movers.mobilities.along(slot as usize, self.normal);
+            along += w * w * own;
+            most = most.max(trace);
             longest = longest.max(w.abs());
         }
         along <= (SHORTEST * longest).powi(2) * most
@@ -285,13 +283,6 @@ impl Constraint {
     }
 }
 
-/// A bound on the eigenvalues of a symmetric matrix, the largest sum of the entries of a row; an
-/// eigenvalue itself where all directions are alike.
-fn most_given(m: &DMat3) -> f64 {
-    let row = |column: DVec3| column.abs().element_sum();
-    row(m.x_axis).max(row(m.y_axis)).max(row(m.z_axis))
-}
-
 /// A vector, made as short as `most` if it is longer.
 fn within(most: f64, vector: DVec3) -> DVec3 {
     let length = vector.length();
@@ -300,10 +291,6 @@ fn within(most: f64, vector: DVec3) -> DVec3 {
     } else {
         vector
     }
-}
-
-fn trace(m: &DMat3) -> f64 {
-    m.x_axis.x + m.y_axis.y + m.z_axis.z
 }
 
 /// Rate of separation in m/s that a contact wants.
@@ -335,8 +322,7 @@ owns_no_heap!(VertexMotion);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Movers<'a> {
     pub(crate) motions: &'a [VertexMotion],
-    /// Inverse masses times projections onto free directions, in 1/kg.
-    pub(crate) mobilities: &'a [DMat3],
+    pub(crate) mobilities: &'a Mobilities,
 }
 
 /// The sum of the impulses of a constraint, in kg m/s.

@@ -159,7 +159,7 @@ impl GraphPart {
                     if outcome.counted {
                         sum.load += w.abs();
                     }
-                    sum.change += movers.mobilities[slot as usize] * (outcome.impulse * w);
+                    sum.change += movers.mobilities.times(slot as usize, outcome.impulse * w);
                 }
             }
         }

@@ -17,7 +17,8 @@ use super::constraint::{Movers, Outcome, Push, Round, VertexMotion};
 use super::constraint_graph::ConstraintGraph;
 use super::gauss_seidel::Swept;
 use super::graph_part::{GraphPart, share_anew};
-use super::wake_up::{Bookkeeping, GraphShares, refill};
+use super::mobilities::Mobilities;
+use super::wake_up::{Bookkeeping, GraphShares};
 use crate::heap_bytes::counts_heap;
 use crate::team::{Team, parts};
 
@@ -33,8 +34,7 @@ const SHARE_EVERY: u32 = 32;
 #[derive(Debug, Default)]
 struct Participants {
     motions: Vec<VertexMotion>,
-    /// Inverse masses times projections onto free directions, in 1/kg.
-    mobilities: Vec<DMat3>,
+    mobilities: Mobilities,
     kept: Bookkeeping,
 }
 
@@ -260,7 +260,7 @@ impl Impulses {
         p.motions.truncate(self.placed);
         p.motions.iter_mut().for_each(|motion| motion.load = 0.0);
         p.motions.resize(count, VertexMotion::default());
-        refill(&mut p.mobilities, count, DMat3::ZERO);
+        p.mobilities.refill(count);
         self.link();
         self.round = Round::default();
     }
@@ -270,7 +270,7 @@ impl Impulses {
         let count = self.vertices.len();
         let p = &mut self.participants;
         p.motions.resize(count, VertexMotion::default());
-        p.mobilities.resize(count, DMat3::ZERO);
+        p.mobilities.resize(count);
         self.graph.list_incident(count);
         let owned = &self.owned;
         let owns = |vertex: &u32| owned.contains(&(*vertex as usize));
@@ -330,12 +330,12 @@ impl Impulses {
             self.farthest = self.farthest.max(p.kept.path(slot));
         }
         p.motions[slot].velocity = velocity;
-        p.mobilities[slot] = mobility;
+        p.mobilities.set(slot, mobility);
     }
 
     /// Replaces the mobility (1/kg) of a vertex.
     pub(crate) fn set_mobility(&mut self, slot: usize, mobility: DMat3) {
-        self.participants.mobilities[slot] = mobility;
+        self.participants.mobilities.set(slot, mobility);
     }
 
     /// Velocity of a vertex in m/s.
@@ -347,7 +347,7 @@ impl Impulses {
     /// Mobility of a vertex in 1/kg.
     #[must_use]
     pub(crate) fn mobility(&self, slot: usize) -> DMat3 {
-        self.participants.mobilities[slot]
+        self.participants.mobilities.matrix(slot)
     }
 
     /// Sum of the absolute weights of a vertex in the constraints that push. Right where the vertex

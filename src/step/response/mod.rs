@@ -8,6 +8,7 @@
 //! | `corrections` | impulses after the solve, in passes |
 //! | `impulses` | the rounds of one pass |
 //! | `constraint` | one inequality between velocities, and how it is relaxed |
+//! | `mobilities` | how vertices give way to impulses |
 //! | `gauss_seidel` | sweeps of a pass: one constraint after the other, by colours |
 //! | `constraint_graph` | which constraints touch which vertices |
 //! | `graph_part` | the part of the graph that a thread works on |
@@ -25,6 +26,7 @@ pub(super) mod edges;
 pub(super) mod gauss_seidel;
 mod graph_part;
 mod impulses;
+mod mobilities;
 pub(super) mod responding;
 mod resting;
 pub(super) mod strain_limit;

@@ -21,7 +21,7 @@ mod tests;
 
 use std::ops::Range;
 
-use glam::{DMat3, DVec3};
+use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::{Comm, CommError};
 
@@ -29,6 +29,7 @@ use self::colours::{Colours, ToColour};
 use self::exchange::SweepExchange;
 use super::constraint::{Constraint, Movers, Push, VertexMotion};
 use super::constraint_graph::ConstraintGraph;
+use super::mobilities::Mobilities;
 use super::wake_up::WakeUpThreshold;
 use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::team::Team;
@@ -43,7 +44,7 @@ pub(crate) struct Swept<'a> {
     /// The global numbers of the vertices that take part.
     pub(crate) vertices: &'a [u32],
     pub(crate) motions: &'a mut [VertexMotion],
-    pub(crate) mobilities: &'a [DMat3],
+    pub(crate) mobilities: &'a Mobilities,
     /// How far their velocities have gone.
     pub(crate) paths: &'a mut [WakeUpThreshold],
     /// The threads that share the work.
@@ -138,7 +139,9 @@ impl Sweeps {
             mobilities,
             ..
         } = *swept;
-        let moves: Vec<bool> = mobilities.iter().map(|m| *m != DMat3::ZERO).collect();
+        let moves: Vec<bool> = (0..mobilities.len())
+            .map(|slot| mobilities.moves(slot))
+            .collect();
         let to_colour = ToColour {
             graph,
             vertices,
@@ -259,7 +262,7 @@ impl Sweeps {
                 .zip(&graph.constraints[number].weights)
             {
                 let slot = slot as usize;
-                let change = mobilities[slot] * (impulse * *w);
+                let change = mobilities.times(slot, impulse * *w);
                 swept.motions[slot].velocity += change;
                 swept.paths[slot].path += change.length();
             }

@@ -134,7 +134,8 @@ impl Crowd {
         let of = vec![0; impulses.vertices().len()];
         let mut impulses = impulses;
         let swept = impulses.swept();
-        let moves: Vec<bool> = swept.mobilities.iter().map(|m| *m != DMat3::ZERO).collect();
+        let slots = 0..swept.mobilities.len();
+        let moves: Vec<bool> = slots.map(|slot| swept.mobilities.moves(slot)).collect();
         let to_colour = ToColour {
             graph: swept.graph,
             vertices: swept.vertices,
@@ -193,15 +194,15 @@ fn serial(crowd: &Crowd, sweeps: u32, swap: bool) -> Vec<DVec3> {
                 velocity: velocities[v as usize],
                 load: 0.0,
             };
+            let inverse_masses = c.vertices.map(|v| crowd.inverse_masses[v as usize]);
+            let mobilities = inverse_masses.map(|m| DMat3::IDENTITY * m);
             let movers = Movers {
                 motions: &c.vertices.map(of),
-                mobilities: &c
-                    .vertices
-                    .map(|v| DMat3::IDENTITY * crowd.inverse_masses[v as usize]),
+                mobilities: &mobilities.into_iter().collect(),
             };
             let (impulse, _) = c.satisfy(movers, &[0, 1, 2, 3], push);
             for (k, v) in c.vertices.into_iter().enumerate() {
-                velocities[v as usize] += movers.mobilities[k] * (impulse * c.weights[k]);
+                velocities[v as usize] += movers.mobilities.times(k, impulse * c.weights[k]);
             }
         }
     }
