@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `search` | tests pairs, and finds the *hits*, which could not be certified |
 //! | `respond`, `impulses`, `zones` | resolves hits by changes that keep momentum |
-//! | `truncate`, with `plane`, `half_spaces`, `solids` and `common` | cuts what is left: it cannot fail |
+//! | `truncate`, with `slide` and `half_spaces`, `plane`, `solids` and `common` | cuts the rest |
 //!
 //! The response looks at the `region` around hits if that is enough.
 //! `bodies` has the triangles of bodies beside those of cloth, and their poses; `joined` numbers
@@ -23,10 +23,9 @@
 //! Before that, vertices *slide*: in a bounded number of rounds, pairs that are not certified give
 //! their vertices half spaces, and each vertex gets another goal, the nearest to its own that all
 //! of its half spaces allow. A share of nothing would leave a vertex nothing, whichever way it
-//! goes, and one that is drawn into its neighbour in every step would never move again. What comes
-//! of sliding needs no argument, since the new goals are tested as any others: from then on
-//! `goal[v]` below is where a vertex has slid, and all pairs with such a vertex are among those
-//! that are judged first.
+//! goes, and one that is drawn into its neighbour in every step would never move again. Sliding
+//! needs no argument, since the new goals are tested as any others: from then on `goal[v]` below is
+//! where a vertex has slid, and all pairs with such a vertex are among those that are judged first.
 //!
 //! **Theorem.** Let no two features that share no vertex cross at the start, let the displacements
 //! of all pairs except the hits be free of crossings while all vertices go at one common rate, and
@@ -77,6 +76,7 @@ pub mod plane;
 mod region;
 mod respond;
 mod search;
+mod slide;
 mod solids;
 mod truncate;
 mod zones;

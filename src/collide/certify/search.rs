@@ -42,8 +42,9 @@ pub fn is_certified(kind: Kind, displacements: &Motion, least: f64) -> bool {
     })
 }
 
-/// Whether continuous collision detection shows that a pair keeps half of a distance (m) on its way,
-/// at the end of which it has all of it; or half of its distance at the start, if this is less.
+/// Whether continuous collision detection shows that a pair keeps half of a distance (m) on its
+/// way, at the end of which it has all of it; or half of its distance at the start, if this is
+/// less.
 ///
 /// Half is enough on the way, since the distance is whole again when the next substep begins.
 fn turns_apart(kind: Kind, displacements: &Motion, least: f64) -> bool {

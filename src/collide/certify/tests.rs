@@ -317,9 +317,9 @@ fn pressed_sheets_keep_a_gap_and_part_again() {
     assert_eq!(parted.found.planes, 0);
 }
 
-/// What pins hold lags on its way where it is stopped, and does not leave it.
+/// A vertex that pins hold lags on its way where it is stopped, and does not leave it.
 #[test]
-fn what_pins_hold_does_not_slide() {
+fn vertices_that_pins_hold_do_not_slide() {
     let mut cloth = Cloth::stack(2, 4, LEAST);
     cloth.held[16..].fill(true);
     let stepped = cloth.step(|v, _| match v < 16 {

@@ -7,7 +7,7 @@ use glam::DVec3;
 
 use super::bodies::Mover;
 use super::common::{self, Components};
-use super::half_spaces::{HalfSpace, nearest};
+use super::half_spaces::HalfSpace;
 use super::joined::{Positions, Triangles};
 use super::meeting::{Meeting, Pair, Squeezed};
 use super::near_pairs::Round;
@@ -53,7 +53,8 @@ pub struct Truncate<'a> {
 /// The findings of truncation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Truncated {
-    /// The share of its displacement beyond the base that each vertex goes, from 0 to 1.
+    /// The share that each vertex goes, from 0 to 1, of its displacement beyond the base: to its
+    /// goal, or to where it slides instead.
     pub kept: Vec<f64>,
     /// The displacement in m that each vertex goes in any case: what it has in common with all that
     /// is near, or that of the body that carries it.
@@ -108,9 +109,6 @@ impl Truncated {
     }
 }
 
-/// The most rounds in which vertices slide along planes.
-const SLIDES: u32 = 12;
-
 /// The treatment of a vertex whose pair has no room; in the order in which treatments are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Remedy {
@@ -121,13 +119,13 @@ enum Remedy {
 }
 
 /// The state of truncation between rounds.
-struct Progress {
-    found: Truncated,
+pub(super) struct Progress {
+    pub(super) found: Truncated,
     /// Displacements that all vertices of a component have in common.
-    common: Vec<DVec3>,
+    pub(super) common: Vec<DVec3>,
     /// The positions at which vertices end, as seen from the frame that moves with the common
     /// displacement.
-    ends: Vec<DVec3>,
+    pub(super) ends: Vec<DVec3>,
     /// Shares that a round's planes allow, apart from those by which it judges.
     next: Vec<f64>,
     /// The body that carries each vertex of cloth.
@@ -137,11 +135,11 @@ struct Progress {
     cut: Vec<u32>,
     remedies: Vec<Remedy>,
     /// The planes along which vertices slide, each under what it keeps apart.
-    planes: BTreeMap<u32, BTreeMap<Meeting, HalfSpace>>,
+    pub(super) planes: BTreeMap<u32, BTreeMap<Meeting, HalfSpace>>,
     /// The planes that a round has found; `None` if vertices slide no more.
-    found_planes: Option<Vec<(u32, Meeting, HalfSpace)>>,
+    pub(super) found_planes: Option<Vec<(u32, Meeting, HalfSpace)>>,
     /// Vertices that do not slide, for what comes at them leaves no room whatever they do.
-    pressed: BTreeSet<u32>,
+    pub(super) pressed: BTreeSet<u32>,
 }
 
 impl Progress {
@@ -224,61 +222,8 @@ impl Truncate<'_> {
         found
     }
 
-    /// Has vertices slide along planes that keep hits apart, and then along those that keep apart
-    /// what they come to that way. Returns what is to be judged now.
-    fn slide(&self, hits: &[Meeting], progress: &mut Progress, round: &mut Round) -> Vec<Meeting> {
-        let mut changed = vec![false; self.start.len()];
-        let mut meetings = hits.to_vec();
-        for _ in 0..SLIDES {
-            for meeting in &meetings {
-                self.judge(meeting, progress);
-            }
-            let found = progress.found_planes.as_mut().map(std::mem::take);
-            let found = found.unwrap_or_default();
-            if found.is_empty() {
-                break;
-            }
-            progress.found.rounds += 1;
-            changed.fill(false);
-            for (vertex, meeting, plane) in found {
-                changed[vertex as usize] = !progress.pressed.contains(&vertex);
-                let planes = progress.planes.entry(vertex).or_default();
-                let present = planes.entry(meeting).or_insert(plane);
-                present.most = present.most.min(plane.most);
-            }
-            for v in &progress.pressed {
-                if progress.found.slid.remove(v).is_some() {
-                    let at = *v as usize;
-                    changed[at] = true;
-                    progress.ends[at] = self.goal[at] - progress.common[at];
-                }
-            }
-            for v in (0..self.movable).filter(|&v| changed[v as usize]) {
-                if progress.pressed.contains(&v) {
-                    continue;
-                }
-                let at = v as usize;
-                let (start, base) = (self.start[at], progress.found.base[at]);
-                let planes: Vec<HalfSpace> = progress.planes[&v].values().copied().collect();
-                let slid = start + (base + nearest(self.goal[at] - start - base, &planes));
-                progress.found.slid.insert(v, slid);
-                progress.ends[at] = slid - progress.common[at];
-            }
-            meetings = self.meetings_of(&changed, progress, round);
-        }
-        progress.found_planes = None;
-        for &v in progress.found.slid.keys() {
-            changed[v as usize] = true;
-        }
-        let mut meetings = hits.to_vec();
-        meetings.extend(self.meetings_of(&changed, progress, round));
-        meetings.sort_unstable();
-        meetings.dedup();
-        meetings
-    }
-
     /// The meetings of changed vertices, which end where they do now.
-    fn meetings_of(
+    pub(super) fn meetings_of(
         &self,
         changed: &[bool],
         progress: &Progress,
@@ -374,7 +319,7 @@ impl Truncate<'_> {
 
     /// Tests what may cross, and lowers the shares of its vertices, or finds another remedy, unless
     /// it is certified.
-    fn judge(&self, meeting: &Meeting, progress: &mut Progress) {
+    pub(super) fn judge(&self, meeting: &Meeting, progress: &mut Progress) {
         progress.found.tests += 1;
         match *meeting {
             Meeting::Features(pair) => self.judge_features(&pair, progress),
@@ -671,34 +616,6 @@ impl Truncate<'_> {
             progress.found.kept[v as usize] == 0.0 && progress.carrier[v as usize] == first
         };
         cloth.vertices().iter().all(stays)
-    }
-
-    /// Adds the planes that keep a meeting apart, with their unit normal vectors.
-    fn add_planes<const N: usize>(
-        &self,
-        meeting: Meeting,
-        toward: impl Fn(usize) -> DVec3,
-        limits: &Limits<N>,
-        progress: &mut Progress,
-    ) {
-        let Some(planes) = progress.found_planes.as_mut() else {
-            return;
-        };
-        if limits.squeezed {
-            let cloth = meeting.vertices().iter().filter(|&&v| v < self.movable);
-            progress.pressed.extend(cloth);
-            return;
-        }
-        for (k, &v) in meeting.vertices().iter().enumerate() {
-            // What pins hold may lag on its way, but not leave it.
-            if v < self.movable && !self.held[v as usize] && limits.kept[k] < 1.0 {
-                let plane = HalfSpace {
-                    toward: toward(k),
-                    most: limits.allowed[k],
-                };
-                planes.push((v, meeting, plane));
-            }
-        }
     }
 
     /// Lowers shares to the limits of a plane, or finds another remedy where these do not help.
