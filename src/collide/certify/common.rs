@@ -5,7 +5,9 @@
 //! displacement w of what is near: with x(s) = x⁰ + s (w + t (u − w)), where all vertices of a
 //! component share one w, displacements are straight as seen from w, and the proof holds there.
 //! Components must never meet each other. They are pieces of cloth, united as long as the hulls of
-//! {x⁰, x⁰ + w, x⁰ + u} over their vertices meet, which contain every such displacement. A
+//! {x⁰, x⁰ + w, x⁰ + u} over their vertices meet, which contain every such displacement. Vertices
+//! may slide, to a place nearest to x⁰ + u in some convex set with x⁰ + w in it: such places are in
+//! the ball over the line between both, which is within the hull too. A
 //! component that meets a body has w = 0: what it touches is at rest there, gives way or is
 //! carried. Its hull also contains where the bodies would carry its vertices.
 
@@ -51,7 +53,12 @@ pub(super) fn components(step: &Truncate<'_>) -> Components {
             let (start, goal) = (step.start[v], step.goal[v]);
             let around = |points: &[DVec3]| Kdop18::around(points, 0.5 * step.least);
             let volume = &mut volumes[set as usize];
-            *volume = volume.union(&around(&[start, start + common[v], goal]));
+            let stays = start + common[v];
+            *volume = volume.union(&around(&[start, stays, goal]));
+            if (v as u32) < step.movable {
+                let radius = 0.5 * stays.distance(goal) + 0.5 * step.least;
+                *volume = volume.union(&Kdop18::around(&[stays.midpoint(goal)], radius));
+            }
             if grounded[set as usize] && (v as u32) < step.movable {
                 for (mover, farthest) in &moving {
                     let there = match farthest {

@@ -10,10 +10,9 @@
 use glam::DVec3;
 
 /// A component of a normal vector within a plane or a line below this length counts as none.
-const PARALLEL: f64 = 1e-9;
+const PARALLEL: f64 = 1e-13;
 
-/// The share of a goal's length by which rounding may make half spaces seem violated, or miss each
-/// other.
+/// The share of a goal's length by which rounding may make half spaces seem violated.
 const ROUNDING: f64 = 1e-14;
 
 /// All displacements u with `toward` · u ≤ `most`.
@@ -25,23 +24,29 @@ pub(super) struct HalfSpace {
     pub(super) most: f64,
 }
 
-/// The displacement in all half spaces that is nearest to a goal, in m; zero where rounding leaves
+/// The displacement in all half spaces that is nearest to a goal, in m; `None` where rounding finds
 /// none.
 ///
 /// The result is unique, but its last bits depend on the order of the half spaces.
 #[must_use]
-pub(super) fn nearest(goal: DVec3, half_spaces: &[HalfSpace]) -> DVec3 {
+pub(super) fn nearest(goal: DVec3, half_spaces: &[HalfSpace]) -> Option<DVec3> {
     let rounding = ROUNDING * goal.length();
     let mut found = goal;
     for (count, added) in half_spaces.iter().enumerate() {
-        if added.toward.dot(found) > added.most + rounding {
-            match on_plane(goal, added, (&half_spaces[..count], rounding)) {
-                Some(nearest) => found = nearest,
-                None => return DVec3::ZERO,
-            }
+        if added.is_violated(found, rounding) {
+            found = on_plane(goal, added, (&half_spaces[..count], rounding))?;
         }
     }
-    found
+    // No projection on a set with zero in it is longer than the goal.
+    let is_one = found.length() <= (1.0 + 1e-9) * goal.length();
+    let violated = |half_space: &HalfSpace| half_space.is_violated(found, 4.0 * rounding);
+    (is_one && !half_spaces.iter().any(violated)).then_some(found)
+}
+
+impl HalfSpace {
+    fn is_violated(&self, u: DVec3, rounding: f64) -> bool {
+        self.toward.dot(u) > self.most + rounding
+    }
 }
 
 /// The nearest point on the plane of a half space in others.
@@ -54,7 +59,7 @@ fn on_plane(
     let foot = goal - normal * (normal.dot(goal) - plane.most);
     let mut found = foot;
     for (count, added) in others.iter().enumerate() {
-        if added.toward.dot(found) <= added.most + rounding {
+        if !added.is_violated(found, rounding) {
             continue;
         }
         // The plane of the added one meets the plane in a line.
@@ -82,16 +87,13 @@ fn on_line(place: DVec3, axis: DVec3, (others, rounding): (&[HalfSpace], f64)) -
             low = low.max(spare / slope);
         }
     }
-    // Without room they may miss each other by rounding.
-    if low > high + rounding {
-        return None;
+    if low <= high {
+        return Some(place + axis * 0.0f64.clamp(low, high));
     }
-    let at = if low > high {
-        low.midpoint(high)
-    } else {
-        0.0f64.clamp(low, high)
-    };
-    Some(place + axis * at)
+    // Without room, bounds may miss each other by rounding.
+    let found = place + axis * low.midpoint(high);
+    let violated = |other: &HalfSpace| other.is_violated(found, rounding);
+    (!others.iter().any(violated)).then_some(found)
 }
 
 #[cfg(test)]
@@ -111,14 +113,17 @@ mod tests {
     fn a_floor_and_a_corner_keep_what_goes_along_them() {
         let floor = half_space(-DVec3::Z, 0.25);
         let goal = DVec3::new(3.0, 2.0, -5.0);
-        assert_eq!(nearest(goal, &[floor]), DVec3::new(3.0, 2.0, -0.25));
+        let is = |half_spaces: &[HalfSpace], there: [f64; 3]| {
+            assert_eq!(nearest(goal, half_spaces), Some(DVec3::from_array(there)));
+        };
+        is(&[floor], [3.0, 2.0, -0.25]);
         let wall = half_space(DVec3::X, 1.0);
-        assert_eq!(nearest(goal, &[floor, wall]), DVec3::new(1.0, 2.0, -0.25));
-        assert_eq!(nearest(goal, &[wall, floor]), DVec3::new(1.0, 2.0, -0.25));
+        is(&[floor, wall], [1.0, 2.0, -0.25]);
+        is(&[wall, floor], [1.0, 2.0, -0.25]);
         let other = half_space(DVec3::Y, 0.0);
         let corner = [floor, wall, other];
-        assert_eq!(nearest(goal, &corner), DVec3::new(1.0, 0.0, -0.25));
-        assert_eq!(nearest(DVec3::Z, &corner), DVec3::Z);
+        is(&corner, [1.0, 0.0, -0.25]);
+        assert_eq!(nearest(DVec3::Z, &corner), Some(DVec3::Z));
     }
 
     #[test]
@@ -126,8 +131,26 @@ mod tests {
         let slab = [half_space(DVec3::Z, 0.0), half_space(-DVec3::Z, 0.0)];
         assert_eq!(
             nearest(DVec3::new(1.0, 2.0, 3.0), &slab),
-            DVec3::new(1.0, 2.0, 0.0)
+            Some(DVec3::new(1.0, 2.0, 0.0))
         );
+    }
+
+    /// Planes of flat sheets have normal vectors that differ by rounding alone.
+    #[test]
+    fn normals_that_are_nearly_equal_leave_what_goes_along_them() {
+        let goal = DVec3::new(-1.0, 2.0, 1.0);
+        for tilt in [1e-6, 1e-8, 1e-10, 1e-12] {
+            let slab = [
+                half_space(DVec3::Z, 0.0),
+                half_space(DVec3::new(-0.8, 0.6, 0.0), 0.0),
+                half_space(DVec3::new(tilt, 0.0, 1.0), 0.0),
+            ];
+            let found = nearest(goal, &slab).unwrap();
+            assert!(
+                found.distance(DVec3::new(0.6, 0.8, 0.0)) < 2.0 * tilt,
+                "{tilt}: {found}"
+            );
+        }
     }
 
     fn direction() -> impl Strategy<Value = DVec3> {
@@ -150,8 +173,10 @@ mod tests {
                 .map(|&(toward, most)| half_space(toward, (most - 0.1).max(0.0)))
                 .collect();
             let found = nearest(goal, &half_spaces);
+            prop_assert!(found.is_some());
+            let found = found.unwrap_or_default();
             for plane in &half_spaces {
-                prop_assert!(plane.toward.dot(found) <= plane.most + 1e-9);
+                prop_assert!(plane.toward.dot(found) <= plane.most + 1e-13);
             }
             for &(direction, share) in &others {
                 // The farthest point of the set in some direction, and a part of the way to it.

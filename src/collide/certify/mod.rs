@@ -23,9 +23,10 @@
 //! Before that, vertices *slide*: in a bounded number of rounds, pairs that are not certified give
 //! their vertices half spaces, and each vertex gets another goal, the nearest to its own that all
 //! of its half spaces allow. A share of nothing would leave a vertex nothing, whichever way it
-//! goes, and one that is drawn into its neighbour in every step would never move again. Sliding
-//! needs no argument, since the new goals are tested as any others: from then on `goal[v]` below is
-//! where a vertex has slid, and all pairs with such a vertex are among those that are judged first.
+//! goes, and one that is drawn into its neighbour in every step would never move again. From then
+//! on `goal[v]` below is where a vertex has slid, and pairs with such a vertex are judged first,
+//! wherever volumes around their displacements meet. The hull of a component has room for where its
+//! vertices may slide, so that components still do not meet.
 //!
 //! **Theorem.** Let no two features that share no vertex cross at the start, let the displacements
 //! of all pairs except the hits be free of crossings while all vertices go at one common rate, and

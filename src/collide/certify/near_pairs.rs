@@ -18,7 +18,7 @@ use crate::collide::bvh::tree::Node;
 pub(super) struct Round {
     /// Volumes around the displacements of what is below each node.
     volumes: Vec<Kdop18>,
-    /// Whether a vertex below a node was cut in the round before.
+    /// Whether a vertex below a node ends elsewhere than in the round before.
     changed: Vec<bool>,
     /// Whether all vertices below a node cannot be stopped.
     fixed: Vec<bool>,
@@ -90,7 +90,7 @@ impl Truncate<'_> {
         self.surface.corners(triangle)
     }
 
-    /// Brings the volumes up to date: all in the first round, and then those that shrink.
+    /// Brings the volumes up to date: all in the first round, and then those with changed vertices.
     pub(super) fn refit(&self, ends: Positions<'_>, changed: &[bool], round: &mut Round) {
         let Round {
             volumes,

@@ -32,6 +32,10 @@ pub struct Hits {
     pub tests: u64,
 }
 
+/// The share of a distance by which a plane between closest points may fall short of it, as normal
+/// vectors of short distances are rounded.
+const ROUNDING_OF_NORMALS: f64 = 1e-4;
+
 /// Whether a pair stays apart whose vertices go at a common rate: by one plane, or, where features
 /// turn about each other, by [continuous collision detection](crate::collide::ccd).
 #[must_use]
@@ -49,11 +53,13 @@ pub fn is_certified(kind: Kind, displacements: &Motion, least: f64) -> bool {
 /// Half is enough on the way, since the distance is whole again when the next substep begins.
 fn turns_apart(kind: Kind, displacements: &Motion, least: f64) -> bool {
     let Motion { start, end } = displacements;
-    let distance = |points| plane::between_closest_points(kind, points).map(|(_, apart)| apart);
-    let (Some(before), Some(after)) = (distance(start), distance(end)) else {
+    let closest = |points| plane::between_closest_points(kind, points);
+    let (Some((_, before)), Some((normal, after))) = (closest(start), closest(end)) else {
         return false;
     };
     after >= plane::needed(before, least, displacements.margin())
+        // The points that were found are the closest ones, for a plane between them parts the pair.
+        && plane::gap(kind, normal, end) >= (1.0 - ROUNDING_OF_NORMALS) * after
         && stays_apart(kind, displacements, 0.5 * before.min(least))
 }
 

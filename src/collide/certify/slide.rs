@@ -3,10 +3,13 @@
 //! Each pair that is not certified has a plane, and bounds how far its vertices may go towards it.
 //! A vertex goes to the place nearest to its goal that all of its bounds allow, and keeps its
 //! motion along the planes and away from them. It comes to new neighbours that way, and so there
-//! are several rounds. Truncation judges all pairs afterwards, whatever sliding has come to.
+//! are several rounds. Truncation judges all pairs with such a vertex afterwards.
 //!
-//! Vertices that pins hold do not slide. Nor do those that a body presses into less room than it
-//! leaves: the body carries them, or lets them through.
+//! A vertex stays in the hull of its component, because components that see different common
+//! motions must not meet (`common`).
+//!
+//! Vertices that pins hold do not slide, and neither do vertices that a body comes at for which
+//! there is no room: the body carries them, or lets them through.
 
 use glam::DVec3;
 
@@ -58,11 +61,14 @@ impl Truncate<'_> {
                     continue;
                 }
                 let at = v as usize;
-                let (start, base) = (self.start[at], progress.found.base[at]);
+                let stays = self.start[at] + progress.found.base[at];
                 let planes: Vec<HalfSpace> = progress.planes[&v].values().copied().collect();
-                let slid = start + (base + nearest(self.goal[at] - start - base, &planes));
-                progress.found.slid.insert(v, slid);
-                progress.ends[at] = slid - progress.common[at];
+                if let Some(way) = nearest(self.goal[at] - stays, &planes) {
+                    progress.found.slid.insert(v, stays + way);
+                } else {
+                    progress.found.slid.remove(&v);
+                }
+                progress.ends[at] = progress.found.goal(self, v) - progress.common[at];
             }
             meetings = self.meetings_of(&changed, progress, round);
         }

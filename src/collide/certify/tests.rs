@@ -270,6 +270,30 @@ fn sheets_that_fly_through_each_other_do_not() {
     });
 }
 
+/// Pieces of cloth that fly each its own way see different common motions, and slide beside each
+/// other.
+#[test]
+fn pieces_that_fly_different_ways_cross_nothing() {
+    let (mut random, mut slid) = (Random(41), 0);
+    let center = |sheet: usize| DVec3::AXES[sheet % 3] * if sheet < 3 { 5.0 } else { -5.0 };
+    for _ in 0..60 {
+        let axes: Vec<[DVec3; 2]> = (0..6).map(|_| [0; 2].map(|_| random.vector(0.6))).collect();
+        let mut cloth = Cloth::sheets(&[[4, 4]; 6], |sheet, i, j| {
+            let [u, v] = axes[sheet];
+            center(sheet) + u * (i - 1.5) + v * (j - 1.5)
+        });
+        let ways: Vec<DVec3> = (0..6)
+            .map(|sheet| center(sheet) * -0.6 + random.vector(1.5))
+            .collect();
+        let steps = cloth.steps(3, |v, _| ways[v as usize / 16] + random.vector(0.2));
+        slid += steps
+            .iter()
+            .map(|step| step.found.slid.len())
+            .sum::<usize>();
+    }
+    assert!(slid > 100, "{slid}");
+}
+
 #[test]
 fn a_displacement_common_to_all_vertices_is_not_cut() {
     // Once alone and once with ten edges a step besides.

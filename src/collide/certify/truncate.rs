@@ -97,7 +97,7 @@ impl Truncated {
     }
 
     /// The position to which a vertex would go with all of its share, in m.
-    fn goal(&self, step: &Truncate<'_>, vertex: u32) -> DVec3 {
+    pub(super) fn goal(&self, step: &Truncate<'_>, vertex: u32) -> DVec3 {
         let slid = self.slid.get(&vertex).copied();
         slid.unwrap_or(step.goal[vertex as usize])
     }

@@ -164,6 +164,23 @@ mod tests {
     }
 
     #[test]
+    fn a_velocity_that_all_have_in_common_changes_no_zone() {
+        let number = |k: usize| ((k * 7919 + 13) as f64 * 0.618).sin();
+        let vector = |k: usize| DVec3::new(number(3 * k), number(3 * k + 1), number(3 * k + 2));
+        let points: Vec<Point> = (0..50)
+            .map(|k| (1.0 + 0.5 * number(k), vector(k), vector(k + 500)))
+            .collect();
+        let common = DVec3::new(100.0, -20.0, 3.0);
+        let motion = RigidMotion::of_points(points.iter().copied());
+        let drifting = points.iter().map(|&(m, x, u)| (m, x, u + common));
+        let drifting = RigidMotion::of_points(drifting);
+        for (_, x, _) in points {
+            let apart = drifting.displacement(x) - motion.displacement(x) - common;
+            assert!(apart.length() < 1e-12, "{apart}");
+        }
+    }
+
+    #[test]
     fn zones_of_any_shape_keep_momenta_and_gain_no_energy() {
         let number = |k: usize| ((k * 7919 + 13) as f64 * 0.618).sin();
         let vector = |k: usize| DVec3::new(number(3 * k), number(3 * k + 1), number(3 * k + 2));

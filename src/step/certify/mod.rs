@@ -91,7 +91,7 @@ pub struct Certified {
     pub rounds: u32,
     /// Rigid zones, the same on all ranks.
     pub zones: u64,
-    /// Vertices whose displacements were cut, the same on all ranks.
+    /// Vertices that were cut, slid along others or were led out, the same on all ranks.
     pub cut: u64,
     /// Vertices that pins hold whose displacements were cut, the same on all ranks.
     pub lagging: u64,
