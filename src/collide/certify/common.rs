@@ -5,9 +5,9 @@
 //! displacement w of what is near: with x(s) = x⁰ + s (w + t (u − w)), where all vertices of a
 //! component share one w, displacements are straight as seen from w, and the proof holds there.
 //! Components must never meet each other. They are pieces of cloth, united as long as the hulls of
-//! {x⁰, x⁰ + w, x⁰ + u} over their vertices meet, which contain every such displacement. Vertices
-//! may slide, to a place nearest to x⁰ + u in some convex set with x⁰ + w in it: such places are in
-//! the ball over the line between both, which is within the hull too. A
+//! {x⁰, x⁰ + w, x⁰ + u} over their vertices meet, which contain every such displacement.
+//! Vertices may slide, to the place nearest to x⁰ + u in a convex set with x⁰ + w in it. Such
+//! places are in the ball over the line between both, which is within the hull too. A
 //! component that meets a body has w = 0: what it touches is at rest there, gives way or is
 //! carried. Its hull also contains where the bodies would carry its vertices.
 

@@ -6,7 +6,7 @@
 //! 1. impulses: each hit is resolved by itself, with its normal vector at the time of its hit;
 //! 2. sliding zones: all rows that were found so far, until none is violated any more; this is the
 //!    inelastic projection [HVTG08], which leaves motion along surfaces;
-//! 3. rigid zones: components of hits move as one body. They are given up if they hit no less.
+//! 3. rigid zones: components of hits move as one body. They are given up if no fewer hits are left.
 //!
 //! The rest is cut by truncation. All stages are functions of the state and the set of hits.
 //!
@@ -183,7 +183,7 @@ fn rigid_rounds(step: &Truncate<'_>, progress: &mut Progress<'_>) -> Result<(), 
         progress.test_again(step, &moved)?;
     }
     if progress.responded.left.len() >= left.len() {
-        // Zones that hit ever more are of no use.
+        // Zones have resolved nothing: their motion is taken back.
         let responded = &mut progress.responded;
         (responded.goal, responded.left, responded.zones) = (before, left, 0);
     }

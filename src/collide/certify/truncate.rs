@@ -59,7 +59,8 @@ pub struct Truncated {
     /// The displacement in m that each vertex goes in any case: what it has in common with all that
     /// is near, or that of the body that carries it.
     pub base: Vec<DVec3>,
-    /// The position in m to which each vertex would go instead that slides along planes.
+    /// For each vertex that slides along planes, the position in m to which it would go instead of
+    /// its goal.
     pub slid: BTreeMap<u32, DVec3>,
     /// The displacement in m that each vertex of cloth lacks for momentum: velocities may have it,
     /// where positions must not. Empty where nothing is cut.
@@ -138,7 +139,8 @@ pub(super) struct Progress {
     pub(super) planes: BTreeMap<u32, BTreeMap<Meeting, HalfSpace>>,
     /// The planes that a round has found; `None` if vertices slide no more.
     pub(super) found_planes: Option<Vec<(u32, Meeting, HalfSpace)>>,
-    /// Vertices that do not slide, for what comes at them leaves no room whatever they do.
+    /// Vertices that do not slide, because a body that comes at them leaves no room wherever they
+    /// go.
     pub(super) pressed: BTreeSet<u32>,
 }
 
