@@ -6,7 +6,7 @@
 //! 1. impulses: each hit is resolved by itself, with its normal vector at the time of its hit;
 //! 2. sliding zones: all rows that were found so far, until none is violated any more; this is the
 //!    inelastic projection [HVTG08], which leaves motion along surfaces;
-//! 3. rigid zones: components of hits move as one body. They are given up if no fewer hits are left.
+//! 3. rigid zones: components of hits move as one body, unless that leaves no fewer hits.
 //!
 //! The rest is cut by truncation. All stages are functions of the state and the set of hits.
 //!
