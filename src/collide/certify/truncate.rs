@@ -59,8 +59,7 @@ pub struct Truncated {
     /// The displacement in m that each vertex goes in any case: what it has in common with all that
     /// is near, or that of the body that carries it.
     pub base: Vec<DVec3>,
-    /// For each vertex that slides along planes, the position in m to which it would go instead of
-    /// its goal.
+    /// The position in m to which a vertex would go instead of its goal, for each that slides.
     pub slid: BTreeMap<u32, DVec3>,
     /// The displacement in m that each vertex of cloth lacks for momentum: velocities may have it,
     /// where positions must not. Empty where nothing is cut.
