@@ -121,7 +121,7 @@ fn ours(world: &World, ranks: usize) -> Ours {
         let graphs = world.graphs();
         let multilevel = Multilevel {
             aggregates: graphs.aggregates.as_ref().expect("the scene asks for them"),
-            graph: &graphs.matrix,
+            coarse: graphs.coarse.as_ref().expect("the scene asks for them"),
         };
         let multilevel = Preconditioner::new(
             Smoother::BlockJacobi,

@@ -171,9 +171,13 @@ impl<'a> Ours<'a> {
                 Aggregates::build(graph, world.tree(), &aggregate_options(goal))
                     .expect("the world's own")
             });
-            let multilevel = aggregates
-                .as_ref()
-                .map(|aggregates| Multilevel { aggregates, graph });
+            let coarse = aggregates.as_ref().map(|aggregates| {
+                let coarse = aggregates.quotient(graph);
+                coarse.expect("both are of one mesh")
+            });
+            let multilevel = (aggregates.as_ref())
+                .zip(coarse.as_ref())
+                .map(|(aggregates, coarse)| Multilevel { aggregates, coarse });
             let preconditioner = Preconditioner::new(smoother, multilevel, pattern, partition);
             made = Some(ModifiedCg::new(partition, preconditioner, Tag(1)));
         });

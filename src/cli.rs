@@ -108,13 +108,18 @@ pub(crate) enum Command {
     View(ViewArguments),
     /// Shows how a scene is cut into parts for ranks, and how else it could be.
     Partition(PartitionArguments),
-    /// Cuts the mesh of a scene into patches once, into a file that runs take the cut from.
+    /// Sets a scene up once, into a file that runs take it from.
     Prepare {
         /// The scene file, or the name of a scene that is part of the program (`weft scenes`).
         scene: PathBuf,
-        /// The file to write [default: the scene's `partition.file`, or its name with `.cut`].
+        /// The file to write [default: the scene's `partition.file`, or its name with `.world`, or
+        /// with `.cut`].
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+        /// Keeps the cut into patches alone, which holds for other materials, bodies and contacts
+        /// too.
+        #[arg(long)]
+        cut: bool,
         /// Overrides a key of the scene, as in `partition.patches=64`.
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
         overrides: Vec<(String, String)>,

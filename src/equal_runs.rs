@@ -3,14 +3,15 @@
 //! Vertices are numbered patch by patch, so that much which each vertex has is equal in long runs:
 //! the component of cloth that it is in, the velocity with which it starts.
 
-use std::iter;
+use std::{io, iter};
 
-use bytemuck::{NoUninit, bytes_of};
+use bytemuck::{NoUninit, Pod, bytes_of};
 
+use crate::archive::{Archive, ArchiveFault, Array, Loader, Saver};
 use crate::heap_bytes::HeapBytes;
 
 /// Values, of which each run of ones with equal bits is held once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct EqualRuns<T> {
     /// The number of the first value of each run.
     firsts: Vec<u32>,
@@ -22,6 +23,23 @@ pub(crate) struct EqualRuns<T> {
 impl<T: HeapBytes> HeapBytes for EqualRuns<T> {
     fn heap_bytes(&self) -> usize {
         self.firsts.heap_bytes() + self.values.heap_bytes()
+    }
+}
+
+impl<T: Pod> Archive for EqualRuns<T> {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        to.array(&self.firsts)?;
+        to.array(&self.values)?;
+        self.count.save(to)
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        let (firsts, values): (Array<u32>, Array<T>) = (from.array()?, from.array()?);
+        Ok(Self {
+            firsts: firsts.into_owned(),
+            values: values.into_owned(),
+            count: usize::load(from)?,
+        })
     }
 }
 

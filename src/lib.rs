@@ -46,6 +46,7 @@
 //! `examples/drape.rs` goes on to a whole run on several ranks. Doctests of [`collide`],
 //! [`collide::ccd`] and [`solve`] show a collision query, a certified pair and a solved system.
 
+mod archive;
 pub mod build_identity;
 pub mod certify;
 pub mod collide;
@@ -66,5 +67,6 @@ mod set_up_only;
 mod simd;
 pub mod solve;
 mod sorted_rows;
+mod sparse;
 pub mod step;
 pub mod team;

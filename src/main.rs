@@ -114,8 +114,9 @@ fn main() -> ExitCode {
         Command::Prepare {
             scene,
             out,
+            cut,
             overrides,
-        } => prepare_command::prepare(&scene, out, &overrides),
+        } => prepare_command::prepare(&scene, out, cut, &overrides),
         Command::System {
             scene,
             state,

@@ -16,6 +16,7 @@ use weftwork::build_identity::BuildIdentity;
 use weftwork::memory::{self, Limit, Ranks};
 use weftwork::output::Event;
 use weftwork::run::{AgreedRun, Driver, Given, RunError, compare, note_failure};
+use weftwork::step::Mapping;
 
 use crate::cli::{AuditChoice, RunArguments};
 use crate::commands::memory_limit;
@@ -60,7 +61,13 @@ pub(crate) fn run_scene(
         .and_then(|()| prepare(arguments, ranks))
         .and_then(|scene| {
             let limit = memory_limit(arguments.memory)?;
-            let world = memory::build(&scene, arguments.threads.into(), ranks, limit);
+            let mapping = Mapping {
+                map: weft_mpi::map_file,
+                process: mpi.rank().index(),
+                processes: mpi.size(),
+            };
+            let threads = arguments.threads.into();
+            let world = memory::build_mapped(&scene, threads, ranks, limit, mapping);
             world.map_err(|error| Failure {
                 code: error.exit_code(),
                 message: error.to_string(),

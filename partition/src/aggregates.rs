@@ -8,11 +8,12 @@
 //!
 //! Not here: what the systems on them are of.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::array_bytes;
 use crate::bisect::bisect;
 use crate::by_metis::{How, cut};
+use crate::cow_bytes;
 use crate::graph::{check_length, count_u32};
 use crate::subgraph::Extractor;
 use crate::{Graph, Ownership, PartitionError, PatchTree};
@@ -63,13 +64,26 @@ impl AggregateOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aggregates {
     /// The aggregate of each vertex.
-    of_vertex: Vec<u32>,
+    of_vertex: Cow<'static, [u32]>,
     /// The starts of the aggregates of each patch; one entry more than there are patches.
-    offsets: Vec<u32>,
+    offsets: Cow<'static, [u32]>,
     /// The group of each vertex.
-    group_of_vertex: Vec<u32>,
+    group_of_vertex: Cow<'static, [u32]>,
     /// The starts of the groups of each aggregate; one entry more than there are aggregates.
-    group_offsets: Vec<u32>,
+    group_offsets: Cow<'static, [u32]>,
+}
+
+/// The arrays of [`Aggregates`], which may be parts of a mapped file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AggregateArrays<'a> {
+    /// The aggregate of each vertex.
+    pub of_vertex: Cow<'a, [u32]>,
+    /// The starts of the aggregates of each patch; one entry more than there are patches.
+    pub offsets: Cow<'a, [u32]>,
+    /// The group of each vertex.
+    pub group_of_vertex: Cow<'a, [u32]>,
+    /// The starts of the groups of each aggregate; one entry more than there are aggregates.
+    pub group_offsets: Cow<'a, [u32]>,
 }
 
 impl Aggregates {
@@ -82,10 +96,10 @@ impl Aggregates {
             group_of_vertex,
             group_offsets,
         } = self;
-        array_bytes(of_vertex)
-            + array_bytes(offsets)
-            + array_bytes(group_of_vertex)
-            + array_bytes(group_offsets)
+        cow_bytes(of_vertex)
+            + cow_bytes(offsets)
+            + cow_bytes(group_of_vertex)
+            + cow_bytes(group_offsets)
     }
 
     /// Bisects every patch until aggregates are about as large as wanted, and then these until
@@ -106,12 +120,8 @@ impl Aggregates {
         )?;
         let size = options.size_for(graph.vertex_count());
         let mut extractor = Extractor::new(graph);
-        let mut aggregates = Self {
-            of_vertex: vec![0; graph.vertex_count()],
-            offsets: vec![0],
-            group_of_vertex: vec![0; graph.vertex_count()],
-            group_offsets: vec![0],
-        };
+        let (mut of_vertex, mut offsets) = (vec![0; graph.vertex_count()], vec![0]);
+        let (mut group_of_vertex, mut group_offsets) = (vec![0; graph.vertex_count()], vec![0]);
         let [mut next, mut next_group] = [0; 2];
         for patch in 0..tree.patch_count() {
             let patch = tree.patch_vertices(patch);
@@ -124,23 +134,73 @@ impl Aggregates {
                 options.seed,
                 |extractor, aggregate| {
                     for &v in &aggregate {
-                        aggregates.of_vertex[v as usize] = next;
+                        of_vertex[v as usize] = next;
                     }
                     next += 1;
                     let count = pieces_for(aggregate.len(), options.group.max(1));
                     for group in groups(extractor, aggregate, count, options.seed)? {
                         for v in group {
-                            aggregates.group_of_vertex[v as usize] = next_group;
+                            group_of_vertex[v as usize] = next_group;
                         }
                         next_group += 1;
                     }
-                    aggregates.group_offsets.push(next_group);
+                    group_offsets.push(next_group);
                     Ok(())
                 },
             )?;
-            aggregates.offsets.push(next);
+            offsets.push(next);
         }
-        Ok(aggregates)
+        Ok(Self {
+            of_vertex: of_vertex.into(),
+            offsets: offsets.into(),
+            group_of_vertex: group_of_vertex.into(),
+            group_offsets: group_offsets.into(),
+        })
+    }
+
+    /// The arrays that they are made of.
+    #[must_use]
+    pub fn arrays(&self) -> AggregateArrays<'_> {
+        AggregateArrays {
+            of_vertex: Cow::Borrowed(&*self.of_vertex),
+            offsets: Cow::Borrowed(&*self.offsets),
+            group_of_vertex: Cow::Borrowed(&*self.group_of_vertex),
+            group_offsets: Cow::Borrowed(&*self.group_offsets),
+        }
+    }
+
+    /// The aggregates of a tree whose [arrays](Self::arrays) these are. Nothing is read of them, so
+    /// that pages of mapped files stay where they are: numbers that are no aggregates make methods
+    /// panic, or give wrong answers.
+    ///
+    /// # Errors
+    /// [`PartitionError::Length`] for arrays that do not belong to the tree.
+    pub fn from_arrays(
+        tree: &PatchTree,
+        arrays: AggregateArrays<'static>,
+    ) -> Result<Self, PartitionError> {
+        let AggregateArrays {
+            of_vertex,
+            offsets,
+            group_of_vertex,
+            group_offsets,
+        } = arrays;
+        for numbers in [&of_vertex, &group_of_vertex] {
+            check_length("aggregates of vertices", tree.vertex_count(), numbers.len())?;
+        }
+        check_length(
+            "starts of aggregates",
+            tree.patch_count() + 1,
+            offsets.len(),
+        )?;
+        let count = offsets[tree.patch_count()] as usize;
+        check_length("starts of groups", count + 1, group_offsets.len())?;
+        Ok(Self {
+            of_vertex,
+            offsets,
+            group_of_vertex,
+            group_offsets,
+        })
     }
 
     /// Takes over aggregates made elsewhere: the aggregate and the group of each vertex, in the
@@ -162,10 +222,10 @@ impl Aggregates {
         let count = offsets.last().map_or(0, |&count| count as usize);
         let group_offsets = starts("group", &group_of_vertex, &of_vertex, count)?;
         Ok(Self {
-            of_vertex,
-            offsets,
-            group_of_vertex,
-            group_offsets,
+            of_vertex: of_vertex.into(),
+            offsets: offsets.into(),
+            group_of_vertex: group_of_vertex.into(),
+            group_offsets: group_offsets.into(),
         })
     }
 

@@ -6,17 +6,30 @@
 //! Give it the graph of the *matrix*, not of the mesh: bending couples a second ring, and a
 //! partition made without it has up to a fifth more halo.
 
-use crate::array_bytes;
+use std::borrow::Cow;
+
+use crate::cow_bytes;
 use crate::{PartitionError, PatchTree};
 
 /// A symmetric graph over vertices `0..n`, optionally with vertex weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     /// The starts of the neighbours of each vertex; one entry more than there are vertices.
-    offsets: Vec<u32>,
-    neighbours: Vec<u32>,
+    offsets: Cow<'static, [u32]>,
+    neighbours: Cow<'static, [u32]>,
     /// `None`: every vertex weighs 1.
-    weights: Option<Vec<u32>>,
+    weights: Option<Cow<'static, [u32]>>,
+}
+
+/// The arrays of a [`Graph`], which may be parts of a mapped file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphArrays<'a> {
+    /// The starts of the neighbours of each vertex; one entry more than there are vertices.
+    pub offsets: Cow<'a, [u32]>,
+    /// The neighbours of each vertex, ascending, one vertex after the other.
+    pub neighbours: Cow<'a, [u32]>,
+    /// The weight of each vertex; `None` if each weighs 1.
+    pub weights: Option<Cow<'a, [u32]>>,
 }
 
 impl Graph {
@@ -28,7 +41,43 @@ impl Graph {
             neighbours,
             weights,
         } = self;
-        array_bytes(offsets) + array_bytes(neighbours) + weights.as_ref().map_or(0, array_bytes)
+        cow_bytes(offsets) + cow_bytes(neighbours) + weights.as_ref().map_or(0, cow_bytes)
+    }
+
+    /// The arrays that it is made of: offsets, neighbours and weights.
+    #[must_use]
+    pub fn arrays(&self) -> GraphArrays<'_> {
+        GraphArrays {
+            offsets: Cow::Borrowed(&*self.offsets),
+            neighbours: Cow::Borrowed(&*self.neighbours),
+            weights: self.weights.as_deref().map(Cow::Borrowed),
+        }
+    }
+
+    /// The graph whose [arrays](Self::arrays) these are. Nothing is read of arrays, so that pages
+    /// of mapped files stay where they are: numbers that are no graph make methods panic.
+    ///
+    /// # Errors
+    /// [`PartitionError::NoVertices`] or [`PartitionError::Length`] for arrays that do not belong
+    /// together.
+    pub fn from_arrays(arrays: GraphArrays<'static>) -> Result<Self, PartitionError> {
+        let GraphArrays {
+            offsets,
+            neighbours,
+            weights,
+        } = arrays;
+        let vertices = offsets.len().saturating_sub(1);
+        if vertices == 0 {
+            return Err(PartitionError::NoVertices);
+        }
+        if let Some(weights) = &weights {
+            check_length("vertex weights", vertices, weights.len())?;
+        }
+        Ok(Self {
+            offsets,
+            neighbours,
+            weights,
+        })
     }
 
     /// A graph from its edges, each given once or more, in either direction.
@@ -108,7 +157,7 @@ impl Graph {
         if total > i32::MAX as u64 {
             return Err(PartitionError::WeightsTooLarge { total });
         }
-        self.weights = Some(weights);
+        self.weights = Some(weights.into());
         Ok(self)
     }
 
@@ -142,8 +191,8 @@ impl Graph {
                 .collect()
         });
         Ok(Self {
-            offsets,
-            neighbours,
+            offsets: offsets.into(),
+            neighbours: neighbours.into(),
             weights,
         })
     }
@@ -211,8 +260,8 @@ impl Graph {
             offsets.push(count_u32(neighbours.len()));
         }
         Self {
-            offsets,
-            neighbours,
+            offsets: offsets.into(),
+            neighbours: neighbours.into(),
             weights: None,
         }
     }

@@ -35,6 +35,8 @@
 //! # Ok::<(), weft_partition::PartitionError>(())
 //! ```
 
+use std::borrow::Cow;
+
 pub mod aggregates;
 mod bisect;
 pub mod by_metis;
@@ -51,15 +53,23 @@ mod subgraph;
 mod testing;
 pub mod tree_sum;
 
-pub use aggregates::{AggregateOptions, Aggregates};
+pub use aggregates::{AggregateArrays, AggregateOptions, Aggregates};
 pub use error::PartitionError;
-pub use graph::Graph;
+pub use graph::{Graph, GraphArrays};
 pub use halo_plan::{HaloPlan, Neighbour};
 pub use ownership::Ownership;
-pub use patch_tree::{PatchOptions, PatchTree};
-pub use quality::Quality;
+pub use patch_tree::{PatchOptions, PatchTree, PatchTreeArrays};
+pub use quality::{Quality, RankQuality};
 pub use shares::even_shares;
 pub use tree_sum::{Subtree, TreeSum};
+
+/// The bytes on the heap of an array that may be a part of a mapped file.
+fn cow_bytes<T: Clone>(array: &Cow<'static, [T]>) -> usize {
+    match array {
+        Cow::Borrowed(_) => 0,
+        Cow::Owned(array) => array_bytes(array),
+    }
+}
 
 /// The bytes of an array of elements, by its capacity.
 fn array_bytes<T>(array: &Vec<T>) -> usize {

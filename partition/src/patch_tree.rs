@@ -8,13 +8,14 @@
 //!
 //! The tree depends on the graph and the seed alone. It does not know ranks ([`crate::ownership`]).
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::array_bytes;
 use crate::bisect::bisect;
 use crate::graph::{check_length, count_u32};
 use crate::subgraph::{Extractor, Subgraph};
 use crate::{Graph, PartitionError};
+use crate::{array_bytes, cow_bytes};
 
 /// How a mesh is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +68,25 @@ pub struct PatchTree {
     offsets: Vec<u32>,
     /// The vertex weights of each patch together.
     weights: Vec<u64>,
-    new_to_old: Vec<u32>,
-    old_to_new: Vec<u32>,
-    patch_of: Vec<u32>,
+    new_to_old: Cow<'static, [u32]>,
+    old_to_new: Cow<'static, [u32]>,
+    patch_of: Cow<'static, [u32]>,
+}
+
+/// The arrays of a [`PatchTree`], of which those with a number for each vertex may be parts of a
+/// mapped file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatchTreeArrays<'a> {
+    /// The starts of the vertices of each patch; one entry more than there are patches.
+    pub offsets: Vec<u32>,
+    /// The weight of each patch.
+    pub weights: Vec<u64>,
+    /// The number in the mesh of each new number.
+    pub new_to_old: Cow<'a, [u32]>,
+    /// The new number of each vertex of the mesh.
+    pub old_to_new: Cow<'a, [u32]>,
+    /// The patch of each vertex, by new number.
+    pub patch_of: Cow<'a, [u32]>,
 }
 
 impl PatchTree {
@@ -86,9 +103,9 @@ impl PatchTree {
         } = self;
         array_bytes(offsets)
             + array_bytes(weights)
-            + array_bytes(new_to_old)
-            + array_bytes(old_to_new)
-            + array_bytes(patch_of)
+            + cow_bytes(new_to_old)
+            + cow_bytes(old_to_new)
+            + cow_bytes(patch_of)
     }
 
     /// Bisects a graph recursively with METIS, and numbers the vertices of each patch for locality
@@ -165,6 +182,55 @@ impl PatchTree {
             patch_of.extend(std::iter::repeat_n(patch, size as usize));
             offsets.push(count_u32(patch_of.len()));
         }
+        Ok(Self {
+            depth: patches.ilog2(),
+            offsets,
+            weights,
+            new_to_old: new_to_old.into(),
+            old_to_new: old_to_new.into(),
+            patch_of: patch_of.into(),
+        })
+    }
+
+    /// The arrays that it is made of.
+    #[must_use]
+    pub fn arrays(&self) -> PatchTreeArrays<'_> {
+        PatchTreeArrays {
+            offsets: self.offsets.clone(),
+            weights: self.weights.clone(),
+            new_to_old: Cow::Borrowed(&*self.new_to_old),
+            old_to_new: Cow::Borrowed(&*self.old_to_new),
+            patch_of: Cow::Borrowed(&*self.patch_of),
+        }
+    }
+
+    /// The tree whose [arrays](Self::arrays) these are. Nothing is read of the arrays that have a
+    /// number for each vertex, so that pages of mapped files stay where they are: numbers that are
+    /// no tree make methods panic, or give wrong answers.
+    ///
+    /// # Errors
+    /// [`PartitionError::PatchCount`], [`PartitionError::EmptyPatch`] or
+    /// [`PartitionError::Length`] for arrays that do not belong together.
+    pub fn from_arrays(arrays: PatchTreeArrays<'static>) -> Result<Self, PartitionError> {
+        let PatchTreeArrays {
+            offsets,
+            weights,
+            new_to_old,
+            old_to_new,
+            patch_of,
+        } = arrays;
+        let (patches, vertices) = (weights.len(), new_to_old.len());
+        if !patches.is_power_of_two() {
+            return Err(PartitionError::PatchCount { patches, vertices });
+        }
+        check_length("starts of patches", patches + 1, offsets.len())?;
+        if let Some(patch) = offsets.windows(2).position(|two| two[0] >= two[1]) {
+            return Err(PartitionError::EmptyPatch { patch });
+        }
+        let [first, last] = [offsets[0], offsets[patches]].map(|at| at as usize);
+        check_length("vertices of all patches", vertices, last - first)?;
+        check_length("vertices of all patches", vertices, old_to_new.len())?;
+        check_length("vertices of all patches", vertices, patch_of.len())?;
         Ok(Self {
             depth: patches.ilog2(),
             offsets,

@@ -124,6 +124,49 @@ impl Quality {
     }
 }
 
+/// The share of one rank in the figures of a partition: what it can count from its own rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankQuality {
+    /// The edges from its vertices to those of other ranks.
+    pub cut: u64,
+    /// The vertices of others that its vertices are adjacent to.
+    pub halo: u64,
+    /// The weight of its vertices.
+    pub weight: u64,
+}
+
+impl RankQuality {
+    /// Counts what a rank owns; the graph is in the numbering of the tree.
+    ///
+    /// # Errors
+    /// [`PartitionError::NoSuchRank`], or [`PartitionError::Length`] if the graph is of another size.
+    pub fn new(graph: &Graph, ownership: &Ownership, rank: usize) -> Result<Self, PartitionError> {
+        let ranks = ownership.ranks();
+        if rank >= ranks {
+            return Err(PartitionError::NoSuchRank { rank, ranks });
+        }
+        let all = ownership.vertices(ranks - 1).end;
+        check_length("vertices of the graph", all, graph.vertex_count())?;
+        let owned = ownership.vertices(rank);
+        let mut weight = 0;
+        let mut others: Vec<u32> = Vec::new();
+        for vertex in owned.clone() {
+            let vertex = count_u32(vertex);
+            weight += u64::from(graph.weight(vertex));
+            let neighbours = graph.neighbours(vertex).iter().copied();
+            others.extend(neighbours.filter(|&other| !owned.contains(&(other as usize))));
+        }
+        let cut = others.len() as u64;
+        others.sort_unstable();
+        others.dedup();
+        Ok(Self {
+            cut,
+            halo: others.len() as u64,
+            weight,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

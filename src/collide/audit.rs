@@ -233,6 +233,16 @@ impl<'a> Skin<'a> {
         Self::with(Cow::Borrowed(surface), tree, Cow::Borrowed(x))
     }
 
+    /// The triangles of a surface over which this is a tree, with vertices at `x` (m).
+    #[must_use]
+    pub(crate) fn of_tree(surface: &'a Surface, tree: &'a Bvh, x: &'a [DVec3]) -> Self {
+        Self::with(
+            Cow::Borrowed(surface),
+            Cow::Borrowed(tree),
+            Cow::Borrowed(x),
+        )
+    }
+
     /// A body where a pose puts it, with the tree that it has for contacts.
     #[must_use]
     pub fn of_body(body: &'a BodySurface, pose: &Pose) -> Self {
@@ -313,19 +323,34 @@ impl<'a> Skin<'a> {
         };
         if let Some([s, t]) = self.tree.divide((a, b), &mut push) {
             for (owner, face) in [(s, t), (t, s)] {
-                let corners = self.triangles()[face as usize];
-                let lets = |ends: &[u32; 2]| self.surface.passing().lets(ends, &corners);
-                let apart =
-                    |ends: &[u32; 2]| !ends.iter().any(|v| corners.contains(v)) && !lets(ends);
-                self.pierce(owner, (self, face), apart, found);
+                self.pierce_apart(owner, face, found);
             }
         }
     }
 
-    /// Pairs of an edge of one and a triangle of the other that cross.
+    /// Appends the edges that a triangle owns and that pass through another of the same surface
+    /// without a vertex in common.
+    fn pierce_apart(&self, owner: u32, face: u32, found: &mut Vec<Crossing>) {
+        let corners = self.triangles()[face as usize];
+        let lets = |ends: &[u32; 2]| self.surface.passing().lets(ends, &corners);
+        let apart = |ends: &[u32; 2]| !ends.iter().any(|v| corners.contains(v)) && !lets(ends);
+        self.pierce(owner, (self, face), apart, found);
+    }
+
+    /// How many pairs of an edge of one and a triangle of the other cross and share no vertex. Both
+    /// are of one surface with the same positions, and have no triangle in common.
     #[must_use]
-    pub(crate) fn crossings_with(&self, other: &Skin<'_>) -> Between {
-        let mut between = Between::default();
+    pub(crate) fn crossings_beside(&self, other: &Self) -> usize {
+        let mut found = Vec::new();
+        self.for_near_leaves(other, |s, t| {
+            self.pierce_apart(s, t, &mut found);
+            self.pierce_apart(t, s, &mut found);
+        });
+        found.len()
+    }
+
+    /// Hands out the triangles of both whose volumes overlap.
+    fn for_near_leaves(&self, other: &Skin<'_>, mut near: impl FnMut(u32, u32)) {
         let mut stack = Vec::new();
         if !self.tree.is_empty() && !other.tree.is_empty() {
             stack.push((0, 0));
@@ -343,13 +368,20 @@ impl<'a> Skin<'a> {
                 (Node::Leaf(_), Node::Inner(second)) => {
                     stack.extend([(a, second), (a, second + 1)]);
                 }
-                (Node::Leaf(s), Node::Leaf(t)) => {
-                    let any = |_: &[u32; 2]| true;
-                    self.pierce(s, (other, t), any, &mut between.through_second);
-                    other.pierce(t, (self, s), any, &mut between.through_first);
-                }
+                (Node::Leaf(s), Node::Leaf(t)) => near(s, t),
             }
         }
+    }
+
+    /// Pairs of an edge of one and a triangle of the other that cross.
+    #[must_use]
+    pub(crate) fn crossings_with(&self, other: &Skin<'_>) -> Between {
+        let mut between = Between::default();
+        self.for_near_leaves(other, |s, t| {
+            let any = |_: &[u32; 2]| true;
+            self.pierce(s, (other, t), any, &mut between.through_second);
+            other.pierce(t, (self, s), any, &mut between.through_first);
+        });
         between.through_second.sort_unstable();
         between.through_first.sort_unstable();
         between

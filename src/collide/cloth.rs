@@ -2,10 +2,12 @@
 //! rest shape.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use glam::DVec3;
 
+use crate::archive::{Archive, ArchiveFault, Array, Loader, Saver};
 use crate::collide::bvh::refit::{Refit, Shape};
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::cull::charts::{Charts, Margin, Places, TileWork};
@@ -21,13 +23,13 @@ use crate::parallel;
 #[derive(Clone, Debug)]
 pub struct ClothSurface {
     surface: Arc<Surface>,
-    rest: Arc<Vec<DVec3>>,
+    rest: Arc<Array<DVec3>>,
     /// See [`Self::with_shortening`]; empty where it is 1 everywhere.
-    shortening: Vec<f64>,
+    shortening: Array<f64>,
     components: Components,
     patches: Vec<Bvh>,
     /// The vertices of the triangles of each patch, ascending.
-    patch_vertices: Vec<Vec<u32>>,
+    patch_vertices: Vec<Array<u32>>,
     /// The lists by which the trees are refitted, from volumes of these vertices, and the parts of
     /// them that trees with as many triangles share.
     refits: Vec<Refit>,
@@ -91,6 +93,92 @@ counts_heap!(Culling: charts, rest_adjacent, places, tiles; without distance, ma
 const ADJACENT: f64 = 1.5;
 
 impl ClothSurface {
+    /// Keeps it in an archive, but for the corners of triangles and the positions at rest.
+    pub(crate) fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        let Self {
+            surface,
+            rest: _,
+            shortening,
+            components,
+            patches,
+            patch_vertices,
+            refits,
+            shapes,
+            slots,
+            culling,
+            passing,
+        } = self;
+        surface.save_features(to)?;
+        shortening.save(to)?;
+        components.0.save(to)?;
+        patches.save(to)?;
+        patch_vertices.save(to)?;
+        shapes.save(to)?;
+        for refit in refits {
+            refit.save_without_shape(to)?;
+        }
+        slots.save(to)?;
+        passing.save(to)?;
+        culling.is_some().save(to)?;
+        let Some(culling) = culling else {
+            return Ok(());
+        };
+        culling.charts.save(to)?;
+        culling.rest_adjacent.save(to)?;
+        culling.places.save(to)?;
+        culling.distance.save(to)
+    }
+
+    /// Reads what [`save`](Self::save) has written, for these triangles and positions at rest.
+    pub(crate) fn load(
+        (triangles, rest): (Arc<Array<[u32; 3]>>, Arc<Array<DVec3>>),
+        from: &mut Loader<'_>,
+    ) -> Result<Self, ArchiveFault> {
+        let surface = Surface::load_features(triangles, from)?;
+        let (shortening, components) = (Array::load(from)?, Components(EqualRuns::load(from)?));
+        let (patches, patch_vertices) = (Vec::<Bvh>::load(from)?, Vec::load(from)?);
+        let shapes: Vec<Arc<Shape>> = Vec::load(from)?;
+        // Ascending by the number of nodes.
+        let shape_of = |tree: &Bvh| {
+            let found = shapes.binary_search_by_key(&tree.len(), |shape| shape.len());
+            let found = found.map_err(|_| ArchiveFault::OtherLayout)?;
+            Ok::<_, ArchiveFault>(Arc::clone(&shapes[found]))
+        };
+        let refits = patches
+            .iter()
+            .map(|tree| Refit::load_with(shape_of(tree)?, from));
+        let refits = refits.collect::<Result<Vec<_>, _>>()?;
+        let (slots, passing) = (Slots::load(from)?, Vec::load(from)?);
+        let culling = if bool::load(from)? {
+            let charts = Charts::load(from)?;
+            let (rest_adjacent, places) = (RestAdjacent::load(from)?, Vec::load(from)?);
+            let distance = f64::load(from)?;
+            Some(Culling {
+                places,
+                tiles: charts.work(),
+                margin: charts.margin(distance),
+                charts,
+                rest_adjacent,
+                distance,
+            })
+        } else {
+            None
+        };
+        Ok(Self {
+            surface: Arc::new(surface),
+            rest,
+            shortening,
+            components,
+            patches,
+            patch_vertices,
+            refits,
+            shapes,
+            slots,
+            culling,
+            passing,
+        })
+    }
+
     /// The bytes on the heap of the charts by which tests are left out.
     pub(crate) fn bytes_of_charts(&self) -> usize {
         self.culling.heap_bytes()
@@ -108,19 +196,20 @@ impl ClothSurface {
         patches: usize,
         patch_of: impl Fn(u32) -> usize,
     ) -> Self {
-        let shared = (Arc::new(triangles.to_vec()), Arc::new(rest.to_vec()));
+        let (triangles, rest) = (triangles.to_vec(), rest.to_vec());
+        let shared = (Arc::new(triangles.into()), Arc::new(rest.into()));
         Self::sharing(shared, patches, patch_of)
     }
 
     /// Does as [`Self::new`] for triangles and positions that are not copied.
     #[must_use]
     pub(crate) fn sharing(
-        (triangles, rest): (Arc<Vec<[u32; 3]>>, Arc<Vec<DVec3>>),
+        (triangles, rest): (Arc<Array<[u32; 3]>>, Arc<Array<DVec3>>),
         patches: usize,
         patch_of: impl Fn(u32) -> usize,
     ) -> Self {
         let mut own: Vec<Vec<u32>> = vec![Vec::new(); patches];
-        for (index, t) in (0..).zip(&*triangles) {
+        for (index, t) in (0..).zip(triangles.iter()) {
             own[patch_of(t[0].min(t[1]).min(t[2]))].push(index);
         }
         let of_patch = |patch: usize| {
@@ -134,14 +223,14 @@ impl ClothSurface {
                 corners.map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0
             };
             let items = own[patch].iter().map(|&t| (t, center(t)));
-            (vertices, Bvh::build(items.collect()))
+            (vertices.into(), Bvh::build(items.collect()))
         };
-        let (patch_vertices, patches): (Vec<Vec<u32>>, Vec<Bvh>) =
+        let (patch_vertices, patches): (Vec<Array<u32>>, Vec<Bvh>) =
             parallel::map(own.len(), of_patch).into_iter().unzip();
         drop(own);
         let mut slots = Slots::new(rest.len(), &patch_vertices);
         for (patch, vertices) in (0..).zip(&patch_vertices) {
-            for (place, &vertex) in (0..).zip(vertices) {
+            for (place, &vertex) in (0..).zip(vertices.iter()) {
                 slots.put(vertex, (patch, place));
             }
         }
@@ -172,7 +261,7 @@ impl ClothSurface {
             surface: Arc::new(surface),
             rest,
             components,
-            shortening: Vec::new(),
+            shortening: Array::default(),
             culling: None,
             passing: Vec::new(),
         }
@@ -181,7 +270,7 @@ impl ClothSurface {
     /// Lets features of some cloth pass through each other.
     #[must_use]
     pub fn letting(mut self, passing: Passing) -> Self {
-        let all = |vertices: &Vec<u32>| passing.cloth_of_all(vertices);
+        let all = |vertices: &Array<u32>| passing.cloth_of_all(vertices);
         self.passing = self.patch_vertices.iter().map(all).collect();
         self.surface = Arc::new(Arc::unwrap_or_clone(self.surface).letting(passing));
         self
@@ -198,7 +287,7 @@ impl ClothSurface {
     #[must_use]
     pub fn with_shortening(mut self, shortening: Vec<f64>) -> Self {
         debug_assert_eq!(shortening.len(), self.rest.len());
-        self.shortening = shortening;
+        self.shortening = shortening.into();
         self
     }
 
@@ -312,7 +401,7 @@ impl ClothSurface {
     }
 
     /// The vertices of the triangles of each patch, ascending.
-    pub(crate) fn patch_vertices(&self) -> &[Vec<u32>] {
+    pub(crate) fn patch_vertices(&self) -> &[Array<u32>] {
         &self.patch_vertices
     }
 
@@ -334,8 +423,8 @@ impl ClothSurface {
 #[derive(Clone, Debug)]
 enum Slots {
     /// The place has this number of bits, and the patch the others.
-    Short(u32, Vec<u32>),
-    Long(Vec<(u32, u32)>),
+    Short(u32, Array<u32>),
+    Long(Array<[u32; 2]>),
 }
 
 impl HeapBytes for Slots {
@@ -347,21 +436,43 @@ impl HeapBytes for Slots {
     }
 }
 
+impl Archive for Slots {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        match self {
+            Self::Short(bits, all) => {
+                bits.save(to)?;
+                all.save(to)
+            }
+            Self::Long(all) => {
+                u32::MAX.save(to)?;
+                all.save(to)
+            }
+        }
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        Ok(match u32::load(from)? {
+            u32::MAX => Self::Long(Array::load(from)?),
+            bits => Self::Short(bits, Array::load(from)?),
+        })
+    }
+}
+
 impl Slots {
-    fn new(vertices: usize, patches: &[Vec<u32>]) -> Self {
-        let most = patches.iter().map(Vec::len).max().unwrap_or(0);
+    fn new(vertices: usize, patches: &[Array<u32>]) -> Self {
+        let most = patches.iter().map(|patch| patch.len()).max().unwrap_or(0);
         let bits = usize::BITS - most.leading_zeros();
         if bits < u32::BITS && patches.len() <= 1 << (u32::BITS - bits) {
-            Self::Short(bits, vec![0; vertices])
+            Self::Short(bits, vec![0; vertices].into())
         } else {
-            Self::Long(vec![(0, 0); vertices])
+            Self::Long(vec![[0; 2]; vertices].into())
         }
     }
 
     fn put(&mut self, vertex: u32, (patch, place): (u32, u32)) {
         match self {
-            Self::Short(bits, all) => all[vertex as usize] = patch << *bits | place,
-            Self::Long(all) => all[vertex as usize] = (patch, place),
+            Self::Short(bits, all) => all.to_mut()[vertex as usize] = patch << *bits | place,
+            Self::Long(all) => all.to_mut()[vertex as usize] = [patch, place],
         }
     }
 
@@ -372,7 +483,7 @@ impl Slots {
                 let both = all[vertex as usize];
                 (both >> bits, both & ((1 << bits) - 1))
             }
-            Self::Long(all) => all[vertex as usize],
+            Self::Long(all) => all[vertex as usize].into(),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! The distances that pairs of cloths and bodies keep: the sum of half the thickness of each.
 
+use std::io;
+
+use crate::archive::{Archive, ArchiveFault, Array, Loader, Saver, archives};
 use crate::heap_bytes::{HeapBytes, counts_heap};
 
 /// The distance that each pair of a scene keeps, and how far beyond it contacts are looked for.
@@ -13,6 +16,7 @@ pub struct Distances {
 }
 
 counts_heap!(Distances: cloth, bodies; without margin);
+archives!(Distances: cloth, bodies, margin);
 
 /// Half the thickness of cloth, in m.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,12 +25,48 @@ enum OfCloth {
     Alike(f64),
     /// Cloths differ.
     Unlike {
-        vertices: Vec<f64>,
+        vertices: Array<f64>,
         /// The largest of the vertices of each patch's triangles.
         patches: Vec<f64>,
         least: f64,
         largest: f64,
     },
+}
+
+impl Archive for OfCloth {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        match self {
+            Self::Alike(half) => {
+                true.save(to)?;
+                half.save(to)
+            }
+            Self::Unlike {
+                vertices,
+                patches,
+                least,
+                largest,
+            } => {
+                false.save(to)?;
+                vertices.save(to)?;
+                patches.save(to)?;
+                [*least, *largest].save(to)
+            }
+        }
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        if bool::load(from)? {
+            return Ok(Self::Alike(f64::load(from)?));
+        }
+        let (vertices, patches) = (Array::load(from)?, Vec::load(from)?);
+        let [least, largest] = Archive::load(from)?;
+        Ok(Self::Unlike {
+            vertices,
+            patches,
+            least,
+            largest,
+        })
+    }
 }
 
 impl HeapBytes for OfCloth {
@@ -56,7 +96,7 @@ impl Distances {
     #[must_use]
     pub fn new(
         of_vertices: &[f64],
-        patch_vertices: &[Vec<u32>],
+        patch_vertices: &[impl AsRef<[u32]>],
         of_bodies: &[f64],
         margin: f64,
     ) -> Self {
@@ -67,13 +107,15 @@ impl Distances {
         let cloth = if least >= largest {
             OfCloth::Alike(largest)
         } else {
-            let largest_of = |patch: &Vec<u32>| {
-                let of_patch = patch.iter().map(|&v| vertices[v as usize]);
+            let largest_of = |patch: &_| {
+                let of_patch = AsRef::<[u32]>::as_ref(patch)
+                    .iter()
+                    .map(|&v| vertices[v as usize]);
                 of_patch.fold(0.0, f64::max)
             };
             OfCloth::Unlike {
                 patches: patch_vertices.iter().map(largest_of).collect(),
-                vertices,
+                vertices: vertices.into(),
                 least,
                 largest,
             }

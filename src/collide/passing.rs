@@ -6,20 +6,24 @@
 //! that a seam sews together are neighbours, as features that share a vertex are: the pairs that
 //! are left out are those of the mesh in which the two vertices are one.
 
+use std::borrow::Cow;
+
+use crate::archive::{Array, archives};
 use crate::heap_bytes::counts_heap;
 
 /// The pairs of vertices of cloth whose features pass through each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passing {
     /// The number of the cloth of each vertex, or [`COLLIDES`]; empty where all cloth collides.
-    of: Vec<u32>,
+    of: Array<u32>,
     /// Pairs of vertices that are sewn together, in both orders, ascending.
-    sewn: Vec<[u32; 2]>,
+    sewn: Array<[u32; 2]>,
     /// One bit for each vertex up to the last one that is sewn: whether it is.
-    is_sewn: Vec<u64>,
+    is_sewn: Array<u64>,
 }
 
 counts_heap!(Passing: of, sewn, is_sewn);
+archives!(Passing: of, sewn, is_sewn);
 
 /// Stands for the cloth of a vertex that collides with all cloth.
 const COLLIDES: u32 = u32::MAX;
@@ -27,9 +31,9 @@ const COLLIDES: u32 = u32::MAX;
 impl Passing {
     /// All cloth collides with itself.
     pub const NONE: &'static Self = &Self {
-        of: Vec::new(),
-        sewn: Vec::new(),
-        is_sewn: Vec::new(),
+        of: Cow::Borrowed(&[]),
+        sewn: Cow::Borrowed(&[]),
+        is_sewn: Cow::Borrowed(&[]),
     };
 
     /// Vertices whose cloths these are, of which some pass through themselves.
@@ -42,7 +46,7 @@ impl Passing {
             Self::default()
         } else {
             Self {
-                of,
+                of: of.into(),
                 ..Self::default()
             }
         }
@@ -51,16 +55,19 @@ impl Passing {
     /// Adds pairs of vertices that are sewn together.
     #[must_use]
     pub fn sewn(mut self, pairs: impl IntoIterator<Item = [u32; 2]>) -> Self {
+        let mut sewn = self.sewn.into_owned();
         for [v, w] in pairs {
-            self.sewn.extend([[v, w], [w, v]]);
+            sewn.extend([[v, w], [w, v]]);
         }
-        self.sewn.sort_unstable();
-        self.sewn.dedup();
-        let last = self.sewn.last().map_or(0, |[v, _]| *v as usize + 1);
-        self.is_sewn = vec![0; last.div_ceil(64)];
-        for [v, _] in &self.sewn {
-            self.is_sewn[*v as usize / 64] |= 1 << (v % 64);
+        sewn.sort_unstable();
+        sewn.dedup();
+        let last = sewn.last().map_or(0, |[v, _]| *v as usize + 1);
+        let mut is_sewn = vec![0_u64; last.div_ceil(64)];
+        for [v, _] in &sewn {
+            is_sewn[*v as usize / 64] |= 1 << (v % 64);
         }
+        self.sewn = sewn.into();
+        self.is_sewn = is_sewn.into();
         self
     }
 

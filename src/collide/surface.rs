@@ -4,8 +4,10 @@
 //! edges. Each vertex and each edge is owned by one of its triangles, the one with the lowest
 //! number, and is tested only where its owner meets another triangle: every pair of features once.
 
+use std::io;
 use std::sync::Arc;
 
+use crate::archive::{Archive, ArchiveFault, Array, Loader, Saver};
 use crate::collide::passing::Passing;
 use crate::heap_bytes::{HeapBytes as _, counts_heap, owns_no_heap};
 use crate::parallel;
@@ -14,13 +16,13 @@ use crate::parallel;
 #[derive(Clone, Debug, Default)]
 pub struct Surface {
     /// Corners of each triangle, which others may share.
-    triangles: Arc<Vec<[u32; 3]>>,
-    edges: Vec<[u32; 2]>,
-    triangle_edges: Vec<[u32; 3]>,
+    triangles: Arc<Array<[u32; 3]>>,
+    edges: Array<[u32; 2]>,
+    triangle_edges: Array<[u32; 3]>,
     /// The features that each triangle owns, see [`Face::owned`].
-    owned: Vec<u8>,
+    owned: Array<u8>,
     /// The two faces at each edge, the second [`NO_FACE`] where the surface ends.
-    edge_faces: Vec<[u32; 2]>,
+    edge_faces: Array<[u32; 2]>,
     passing: Passing,
 }
 
@@ -75,12 +77,12 @@ impl Surface {
     /// Finds the features of triangles over `vertices` vertices.
     #[must_use]
     pub fn new(triangles: &[[u32; 3]], vertices: usize) -> Self {
-        Self::sharing(Arc::new(triangles.to_vec()), vertices)
+        Self::sharing(Arc::new(triangles.to_vec().into()), vertices)
     }
 
     /// Does as [`Self::new`] for triangles that are not copied.
     #[must_use]
-    pub(crate) fn sharing(triangles: Arc<Vec<[u32; 3]>>, vertices: usize) -> Self {
+    pub(crate) fn sharing(triangles: Arc<Array<[u32; 3]>>, vertices: usize) -> Self {
         let edges = Edges::new(&triangles, vertices);
         let triangle_edges = parallel::map(triangles.len(), |t| {
             [0, 1, 2].map(|k| edges.number(side(&triangles[t], k)))
@@ -106,12 +108,44 @@ impl Surface {
         }
         Self {
             triangles,
-            edges,
-            triangle_edges,
-            owned: all_owned,
-            edge_faces,
+            edges: edges.into(),
+            triangle_edges: triangle_edges.into(),
+            owned: all_owned.into(),
+            edge_faces: edge_faces.into(),
             passing: Passing::default(),
         }
+    }
+
+    /// Keeps it in an archive, but for the triangles.
+    pub(crate) fn save_features(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        let Self {
+            triangles: _,
+            edges,
+            triangle_edges,
+            owned,
+            edge_faces,
+            passing,
+        } = self;
+        edges.save(to)?;
+        triangle_edges.save(to)?;
+        owned.save(to)?;
+        edge_faces.save(to)?;
+        passing.save(to)
+    }
+
+    /// Reads what [`save_features`](Self::save_features) has written, for these triangles.
+    pub(crate) fn load_features(
+        triangles: Arc<Array<[u32; 3]>>,
+        from: &mut Loader<'_>,
+    ) -> Result<Self, ArchiveFault> {
+        Ok(Self {
+            triangles,
+            edges: Array::load(from)?,
+            triangle_edges: Array::load(from)?,
+            owned: Array::load(from)?,
+            edge_faces: Array::load(from)?,
+            passing: Passing::load(from)?,
+        })
     }
 
     /// The bytes on the heap of the corners, which others may share and count.

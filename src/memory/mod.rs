@@ -25,7 +25,7 @@ pub use self::process::{peak, resident};
 
 use self::allowed::{Allowed, Bound, allowed};
 use crate::scene::{Preconditioner, Scene};
-use crate::step::{MeshCounts, World, WorldError};
+use crate::step::{Mapping, MeshCounts, World, WorldError};
 
 /// Builds the world of a scene on this number of threads, unless a process that steps with these
 /// ranks would need more memory than it may have.
@@ -39,6 +39,22 @@ pub fn build(
     limit: Limit,
 ) -> Result<World, WorldError> {
     World::build_if(scene, threads, &|counts| fits(scene, counts, ranks, limit))
+}
+
+/// Builds a world as [`build`] does, in a process that is one of several, which maps the file of a
+/// prepared world.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_mapped(
+    scene: &Scene,
+    threads: usize,
+    ranks: Ranks,
+    limit: Limit,
+    mapping: Mapping,
+) -> Result<World, WorldError> {
+    let fits = |counts: &MeshCounts| fits(scene, counts, ranks, limit);
+    World::build_mapped(scene, threads, &fits, mapping)
 }
 
 /// Builds a world as [`build`] does, with the limit that the environment says ([`VARIABLE`]).

@@ -10,12 +10,14 @@
 //!
 //! The rest shape is taken as flat: a cloth made curved unbends.
 
+use bytemuck::{Pod, Zeroable};
 use glam::DVec3;
 
 use crate::heap_bytes::owns_no_heap;
 
 /// An interior edge with the two corners opposite to it, and the weights of its quadratic form.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Hinge {
     /// The edge's ends, then the corners opposite to it.
     pub vertices: [u32; 4],

@@ -11,7 +11,7 @@
 //! by one factor, of plates and shells by a changed law; on meshes with six triangles at every
 //! vertex, all alike, there is nothing to make up for.
 
-use std::fmt;
+use std::{fmt, io};
 
 use glam::{DMat3, DVec2, DVec3};
 
@@ -26,6 +26,7 @@ use super::relaxation::{Functionals, softening};
 use super::rigidity::{self, DIRECTIONS, Fit, Known, Shape, on_cylinders, square};
 use super::shell::Shell;
 use super::spring::Spring;
+use crate::archive::{Archive, ArchiveFault, Loader, Saver};
 use crate::heap_bytes::owns_no_heap;
 use crate::scene::{BendingModel, Material};
 
@@ -68,6 +69,27 @@ pub struct BendingInfo {
 
 owns_no_heap!(BendingInfo);
 
+/// The kind of the elements of cloth that has none.
+const NOTHING: &str = "nothing";
+/// The kinds of elements, in words.
+const KINDS: [&str; 6] = ["hinges", "plates", "folds", "shells", "springs", NOTHING];
+
+impl Archive for BendingInfo {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        let kind = KINDS.iter().position(|kind| *kind == self.elements);
+        kind.unwrap_or(KINDS.len() - 1).save(to)?;
+        self.range.save(to)
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        let kind = KINDS.get(usize::load(from)?);
+        Ok(Self {
+            elements: kind.ok_or(ArchiveFault::OtherLayout)?,
+            range: Option::load(from)?,
+        })
+    }
+}
+
 impl fmt::Display for BendingInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "bends by {}", self.elements)?;
@@ -84,16 +106,17 @@ impl fmt::Display for BendingInfo {
 impl Bending {
     /// A summary of them.
     pub(super) fn info(&self) -> BendingInfo {
-        let kinds = [
-            (self.hinges.is_empty(), "hinges"),
-            (self.plates.is_empty(), "plates"),
-            (self.folds.is_empty(), "folds"),
-            (self.shells.is_empty(), "shells"),
-            (self.springs.is_empty(), "springs"),
+        let none = [
+            self.hinges.is_empty(),
+            self.plates.is_empty(),
+            self.folds.is_empty(),
+            self.shells.is_empty(),
+            self.springs.is_empty(),
+            false,
         ];
-        let elements = kinds.into_iter().find(|(none, _)| !none);
+        let kind = none.into_iter().zip(KINDS).find(|(none, _)| !none);
         BendingInfo {
-            elements: elements.map_or("nothing", |(_, kind)| kind),
+            elements: kind.map_or(NOTHING, |(_, kind)| kind),
             range: self.range,
         }
     }

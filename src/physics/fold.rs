@@ -8,6 +8,7 @@
 //! semidefinite. The change of `u` is left out, which is proportional to the moment and of either
 //! sign.
 
+use bytemuck::{Pod, Zeroable};
 use glam::{DMat3, DVec3};
 
 use super::element::{Corners, Element, Times};
@@ -16,7 +17,8 @@ use super::membrane::outer;
 use crate::heap_bytes::owns_no_heap;
 
 /// An inner edge with the corners opposite to it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Fold {
     /// The edge's ends, then the corners opposite to it.
     pub vertices: [u32; 4],

@@ -15,6 +15,7 @@
 //! Moduli are per width (Young's modulus times thickness, N/m), as cloth has no meaningful
 //! thickness.
 
+use bytemuck::{Pod, Zeroable};
 use glam::{DMat3, DVec2, DVec3};
 
 use crate::heap_bytes::owns_no_heap;
@@ -28,7 +29,8 @@ pub struct RestTriangle {
 }
 
 /// A triangle's rest shape, without the law of its cloth.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub(crate) struct TriangleShape {
     /// Gradients of the three shape functions in material axes, 1/m.
     gradients: [DVec2; 3],

@@ -31,6 +31,7 @@
 //!   history-based collisions, and accurate friction.
 
 pub mod air;
+mod archived;
 mod at_rest;
 mod at_time;
 pub mod bending;

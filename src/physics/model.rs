@@ -2,6 +2,7 @@
 //!
 //! Every rank builds the same model; the partition then says which part of it a rank works on.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use glam::DVec3;
@@ -17,6 +18,7 @@ use super::plate::Plate;
 use super::shell::Shell;
 use super::spring::Spring;
 use super::stitch::Stitch;
+use crate::archive::{Array, archives};
 use crate::heap_bytes::{HeapBytes as _, counts_heap};
 use crate::mesh::TriMesh;
 use crate::parallel;
@@ -64,12 +66,13 @@ pub enum PhysicsError {
 #[derive(Clone, Debug, Default)]
 pub struct Quadratic {
     /// Elements where hinges make cloth right.
-    pub hinges: Vec<Hinge>,
+    pub hinges: Cow<'static, [Hinge]>,
     /// Elements where hinges don't.
-    pub plates: Vec<Plate>,
+    pub plates: Cow<'static, [Plate]>,
 }
 
 counts_heap!(Quadratic: hinges, plates);
+archives!(Quadratic: hinges, plates);
 
 /// The number of triangles whose rest shapes are found at once.
 const PIECE: usize = 1 << 16;
@@ -78,27 +81,27 @@ const PIECE: usize = 1 << 16;
 #[derive(Clone, Debug, Default)]
 pub struct ClothModel {
     /// The triangles and positions, which collisions share.
-    triangles: Arc<Vec<[u32; 3]>>,
-    start: Arc<Vec<DVec3>>,
-    shapes: SetUpOnly<Vec<TriangleShape>>,
-    quadratic: SetUpOnly<Quadratic>,
-    folds: Vec<Fold>,
-    shells: Vec<Shell>,
-    springs: Vec<Spring>,
-    stitches: Vec<Stitch>,
-    masses: Vec<f64>,
+    pub(super) triangles: Arc<Array<[u32; 3]>>,
+    pub(super) start: Arc<Array<DVec3>>,
+    pub(super) shapes: SetUpOnly<Array<TriangleShape>>,
+    pub(super) quadratic: SetUpOnly<Quadratic>,
+    pub(super) folds: Array<Fold>,
+    pub(super) shells: Array<Shell>,
+    pub(super) springs: Array<Spring>,
+    pub(super) stitches: Array<Stitch>,
+    pub(super) masses: Array<f64>,
     /// Per cloth.
-    materials: Vec<Material>,
+    pub(super) materials: Vec<Material>,
     /// The law of the triangles of each cloth.
-    laws: Vec<Law>,
+    pub(super) laws: Vec<Law>,
     /// The pressure in each cloth in Pa.
-    pressures: Vec<f64>,
+    pub(super) pressures: Vec<f64>,
     /// The elements by which each cloth bends, see [`ClothModel::bending`].
-    bendings: Vec<BendingInfo>,
+    pub(super) bendings: Vec<BendingInfo>,
     /// The stretch that bending springs add to each cloth, see [`ClothModel::added_stretch`].
-    added_stretches: Vec<f64>,
-    cloth_of_vertex: Vec<u32>,
-    cloth_of_triangle: Vec<u32>,
+    pub(super) added_stretches: Vec<f64>,
+    pub(super) cloth_of_vertex: Array<u32>,
+    pub(super) cloth_of_triangle: Array<u32>,
 }
 
 counts_heap!(ClothModel:
@@ -150,17 +153,20 @@ impl ClothModel {
         self.laws.push(Law::new(material));
         self.pressures.push(0.0);
         self.added_stretches.push(0.0);
-        Arc::make_mut(&mut self.start).extend_from_slice(&mesh.positions);
-        self.masses.resize(total, 0.0);
-        self.cloth_of_vertex.resize(total, cloth);
+        let start = Arc::make_mut(&mut self.start).to_mut();
+        start.extend_from_slice(&mesh.positions);
+        let masses = self.masses.to_mut();
+        masses.resize(total, 0.0);
+        self.cloth_of_vertex.to_mut().resize(total, cloth);
         let flat = |triangle| PhysicsError::FlatTriangle {
             cloth: name.to_owned(),
             triangle,
         };
-        let triangles = Arc::make_mut(&mut self.triangles);
+        let triangles = Arc::make_mut(&mut self.triangles).to_mut();
         triangles.reserve(mesh.triangles.len());
         let shapes = self.shapes.get_mut();
         let shapes = shapes.expect("a model whose ranks are set up is not added to");
+        let shapes = shapes.to_mut();
         shapes.reserve(mesh.triangles.len());
         for (piece, corners) in mesh.triangles.chunks(PIECE).enumerate() {
             let membranes = parallel::map(corners.len(), |k| {
@@ -181,14 +187,14 @@ impl ClothModel {
                 // A third of a triangle's mass sits at each corner.
                 let share = material.density * membrane.area() / 3.0;
                 for &v in corners {
-                    self.masses[(first + v) as usize] += share;
+                    masses[(first + v) as usize] += share;
                 }
                 triangles.push(corners.map(|v| first + v));
                 shapes.push(membrane.shape());
             }
         }
         let triangles = self.triangles.len();
-        self.cloth_of_triangle.resize(triangles, cloth);
+        self.cloth_of_triangle.to_mut().resize(triangles, cloth);
         if let Some(vertex) = self.masses[first as usize..].iter().position(|&m| m <= 0.0) {
             return Err(PhysicsError::Massless {
                 cloth: name.to_owned(),
@@ -215,7 +221,9 @@ impl ClothModel {
             let edge = beside[0].0;
             let ends = at_rest.ends(beside);
             let spring = Spring::edge(edge.map(|v| first + v), ends, areas, material.stretch[0]);
-            self.springs.push(spring.damped(material.damping[0]));
+            self.springs
+                .to_mut()
+                .push(spring.damped(material.damping[0]));
         }
     }
 
@@ -251,12 +259,12 @@ impl ClothModel {
         self.added_stretches[cloth] = added.sum::<f64>() * self.most_bent(cloth);
         self.bendings.push(bending.info());
         if let Some(quadratic) = self.quadratic.get_mut() {
-            quadratic.hinges.extend(bending.hinges);
-            quadratic.plates.extend(bending.plates);
+            quadratic.hinges.to_mut().extend(bending.hinges);
+            quadratic.plates.to_mut().extend(bending.plates);
         }
-        self.folds.extend(bending.folds);
-        self.shells.extend(bending.shells);
-        self.springs.extend(bending.springs);
+        self.folds.to_mut().extend(bending.folds);
+        self.shells.to_mut().extend(bending.shells);
+        self.springs.to_mut().extend(bending.springs);
         Ok(())
     }
 
@@ -265,18 +273,18 @@ impl ClothModel {
     /// new one is there.
     #[must_use]
     pub fn renumbered(mut self, new: &[u32]) -> Self {
-        self.masses = moved(&self.masses, new);
-        self.start = Arc::new(moved(&self.start, new));
-        self.cloth_of_vertex = moved(&self.cloth_of_vertex, new);
-        for corners in Arc::make_mut(&mut self.triangles) {
+        self.masses = moved(&self.masses, new).into();
+        self.start = Arc::new(moved(&self.start, new).into());
+        self.cloth_of_vertex = moved(&self.cloth_of_vertex, new).into();
+        for corners in Arc::make_mut(&mut self.triangles).to_mut() {
             *corners = corners.map(|v| new[v as usize]);
         }
         let order = by_lowest(&self.triangles, |corners| corners);
-        self.triangles = Arc::new(chosen(&self.triangles, &order));
+        self.triangles = Arc::new(chosen(&self.triangles, &order).into());
         if let Some(shapes) = self.shapes.get_mut() {
-            *shapes = chosen(shapes, &order);
+            *shapes = chosen(shapes, &order).into();
         }
-        self.cloth_of_triangle = chosen(&self.cloth_of_triangle, &order);
+        self.cloth_of_triangle = chosen(&self.cloth_of_triangle, &order).into();
         if let Some(quadratic) = self.quadratic.get_mut() {
             let Quadratic { hinges, plates } = std::mem::take(quadratic);
             quadratic.hinges = renamed(hinges, new, |h| &h.vertices, |h, to| h.vertices = to);
@@ -342,7 +350,7 @@ impl ClothModel {
     }
 
     /// The triangles and the positions at the start, to be shared.
-    pub(crate) fn shared(&self) -> (Arc<Vec<[u32; 3]>>, Arc<Vec<DVec3>>) {
+    pub(crate) fn shared(&self) -> (Arc<Array<[u32; 3]>>, Arc<Array<DVec3>>) {
         (Arc::clone(&self.triangles), Arc::clone(&self.start))
     }
 
@@ -356,7 +364,7 @@ impl ClothModel {
     /// The largest and the least stretch at the start of the triangles of a cloth: lengths over
     /// those at rest. `None` if a triangle has collapsed.
     pub(crate) fn stretch_at_start(&self, cloth: usize) -> Option<[f64; 2]> {
-        let own = self.cloth_of_triangle.iter().zip(&*self.triangles);
+        let own = self.cloth_of_triangle.iter().zip(self.triangles.iter());
         let mut own = own
             .zip(self.membranes())
             .filter(|((of, _), _)| **of as usize == cloth);
@@ -407,7 +415,7 @@ impl ClothModel {
     ///
     /// # Panics
     /// They were [released](crate::step::World::release).
-    pub(crate) fn shapes(&self) -> Arc<Vec<TriangleShape>> {
+    pub(crate) fn shapes(&self) -> Arc<Array<TriangleShape>> {
         let shapes = self.shapes.get();
         shapes.expect("rest shapes are read before they are released")
     }
@@ -454,7 +462,7 @@ impl ClothModel {
 
     /// Adds stitches between vertices that are there.
     pub(crate) fn sew(&mut self, stitches: Vec<Stitch>) {
-        self.stitches.extend(stitches);
+        self.stitches.to_mut().extend(stitches);
     }
 
     /// Stitches that seams pull by, which are no part of the elastic energy.
@@ -559,31 +567,31 @@ impl ClothModel {
             }
         }
         let quadratic = self.quadratic();
-        for h in &quadratic.hinges {
+        for h in &*quadratic.hinges {
             let pull = h.curvature(at(h.vertices, x));
             for (v, weight) in h.vertices.into_iter().zip(h.weights) {
                 forces[v as usize] -= pull * weight;
             }
         }
-        for p in &quadratic.plates {
+        for p in &*quadratic.plates {
             let curvatures = p.curvatures(at(p.vertices, x));
             for (corner, v) in p.vertices.into_iter().enumerate() {
                 forces[v as usize] -= p.pull(&curvatures, corner);
             }
         }
-        for f in &self.folds {
+        for f in &*self.folds {
             let state = f.state(at(f.vertices, x));
             for (v, mode) in f.vertices.into_iter().zip(state.mode) {
                 forces[v as usize] -= mode * state.moment;
             }
         }
-        for s in &self.shells {
+        for s in &*self.shells {
             let state = s.state(at(s.vertices, x));
             for (corner, v) in s.vertices.into_iter().enumerate() {
                 forces[v as usize] -= state.pull(state.moments, corner);
             }
         }
-        for s in &self.springs {
+        for s in &*self.springs {
             let force = s.state(at(s.vertices, x)).force;
             let [a, b] = s.vertices.map(|v| v as usize);
             forces[a] += force;
@@ -689,17 +697,18 @@ fn chosen<T: Copy + Send + Sync>(elements: &[T], order: &[u32]) -> Vec<T> {
 /// Elements with vertex `v` renamed `new[v]`, in the order of their lowest vertex, ties kept in
 /// order.
 fn renamed<T: Copy + Send + Sync, const N: usize>(
-    mut elements: Vec<T>,
+    elements: Array<T>,
     new: &[u32],
     vertices: impl Fn(&T) -> &[u32; N],
     rename: impl Fn(&mut T, [u32; N]),
-) -> Vec<T> {
+) -> Array<T> {
+    let mut elements = elements.into_owned();
     for element in &mut elements {
         let names = vertices(element).map(|v| new[v as usize]);
         rename(element, names);
     }
     let order = by_lowest(&elements, vertices);
-    chosen(&elements, &order)
+    chosen(&elements, &order).into()
 }
 
 /// The positions of some vertices.

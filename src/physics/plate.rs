@@ -27,6 +27,7 @@
 //! average over the directions in which strips are cut, within half of `√(D₁D₂)` and such that
 //! twist is resisted.
 
+use bytemuck::{Pod, Zeroable};
 use glam::{DMat3, DVec2, DVec3};
 
 use super::bending::cotangent_weights;
@@ -36,7 +37,8 @@ use super::shell::Shell;
 use crate::heap_bytes::owns_no_heap;
 
 /// A triangle and the corners beyond its edges, and how it resists being curved.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Plate {
     /// The triangle's corners, then those beyond its edges from corner `i` to `i + 1`; where such
     /// an edge is at a border, corner `i` again.

@@ -10,6 +10,7 @@
 
 use std::f64::consts::PI;
 
+use bytemuck::{Pod, Zeroable};
 use glam::{DMat3, DVec3};
 
 use super::element::{Corners, Element, Times};
@@ -20,7 +21,8 @@ use super::plate::places;
 use crate::heap_bytes::owns_no_heap;
 
 /// A triangle and the corners beyond its edges, and how its angles are resisted.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Shell {
     /// The triangle's corners, then those beyond its edges from corner `i` to `i + 1`; where such
     /// an edge is at a border, corner `i` again.

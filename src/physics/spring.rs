@@ -11,6 +11,7 @@
 //! added what tension gives against sideways motion, `k (1 − l₀/l)(I − d dᵀ)` where that is
 //! positive: without it a taut sheet is unstable at long steps.
 
+use bytemuck::{Pod, Zeroable};
 use glam::{DMat3, DVec2, DVec3};
 
 use super::element::{Corners, Element, Times};
@@ -19,7 +20,8 @@ use super::membrane::outer;
 use crate::heap_bytes::owns_no_heap;
 
 /// A spring between two vertices.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Spring {
     /// Its ends.
     pub vertices: [u32; 2],
@@ -29,8 +31,8 @@ pub struct Spring {
     pub stiffness: f64,
     /// Stiffness-proportional damping in s.
     pub damping: f64,
-    /// Whether it is across an edge and resists bending, not along one against stretching.
-    pub bends: bool,
+    /// [`Self::ALONG`] or [`Self::ACROSS`] an edge.
+    pub lies: u64,
 }
 
 owns_no_heap!(Spring);
@@ -47,6 +49,17 @@ pub struct SpringState {
 }
 
 impl Spring {
+    /// It lies along an edge and resists stretching.
+    pub const ALONG: u64 = 0;
+    /// It lies across an edge and resists bending.
+    pub const ACROSS: u64 = 1;
+
+    /// Whether it lies across an edge and resists bending.
+    #[must_use]
+    pub fn bends(&self) -> bool {
+        self.lies == Self::ACROSS
+    }
+
     /// The spring of an edge between `ends` in m, for a sheet of Young's modulus times thickness
     /// `stretch` in N/m; `areas` in m² are those of the triangles beside it, together.
     #[must_use]
@@ -57,7 +70,7 @@ impl Spring {
             rest,
             stiffness: stretch * areas / (rest * rest),
             damping: 0.0,
-            bends: false,
+            lies: Self::ALONG,
         }
     }
 
@@ -84,7 +97,7 @@ impl Spring {
             rest,
             stiffness: 2.0 * prefactor / (lever * lever),
             damping: 0.0,
-            bends: true,
+            lies: Self::ACROSS,
         }
     }
 
@@ -175,7 +188,7 @@ mod tests {
         rest: 0.5,
         stiffness: 30.0,
         damping: 0.0,
-        bends: false,
+        lies: Spring::ALONG,
     };
 
     /// Stretched, the stiffness is the exact derivative; pressed, what is left out is what would be

@@ -104,7 +104,7 @@ impl ClothModel {
             }
         }
         let quadratic = self.quadratic();
-        for hinge in &quadratic.hinges {
+        for hinge in &*quadratic.hinges {
             let vertices = hinge.vertices.map(|v| v as usize);
             let bent = hinge.curvature(vertices.map(|v| w[v]));
             let weight = weight(self.bending_damping(vertices[0])) * factors(vertices[0])[1];
@@ -112,7 +112,7 @@ impl ClothModel {
                 pull[row] += bent * (of_row * weight);
             }
         }
-        for plate in &quadratic.plates {
+        for plate in &*quadratic.plates {
             let vertices = plate.vertices.map(|v| v as usize);
             let weight = weight(self.bending_damping(vertices[0])) * factors(vertices[0])[1];
             let curvatures = plate.curvatures(vertices.map(|v| w[v] * weight));
@@ -144,7 +144,7 @@ impl ClothModel {
         for spring in self.springs() {
             let [a, b] = spring.vertices.map(|v| v as usize);
             let state = spring.state([start[a], start[b]]);
-            let weight = weight(spring.damping) * factors(a)[usize::from(spring.bends)];
+            let weight = weight(spring.damping) * factors(a)[usize::from(spring.bends())];
             let force = state.elastic * (w[a] - w[b]) * weight;
             pull[a] += force;
             pull[b] -= force;

@@ -9,6 +9,7 @@
 //! Forces are implicit as those of other springs are ([`super::spring`]): along `d` by `k`, and
 //! sideways by the part of `k (1 − L/|d|)` that is not negative.
 
+use bytemuck::{Pod, Zeroable};
 use glam::{DMat3, DVec3};
 
 use super::element::{Corners, Element, Times};
@@ -20,10 +21,13 @@ use crate::heap_bytes::owns_no_heap;
 const PULLED: f64 = 0.8;
 
 /// A spring between a vertex and a point on an edge.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Stitch {
     /// The vertex, and the ends of the edge.
     pub vertices: [u32; 3],
+    /// The seam that it is of, by its number in the scene.
+    pub seam: u32,
     /// The place of the point on the edge: 0 is the first end, 1 the second.
     pub share: f64,
     /// Its length at the start in m.
@@ -34,8 +38,6 @@ pub struct Stitch {
     pub damping: f64,
     /// The time in s by which it is closed.
     pub close: f64,
-    /// The seam that it is of, by its number in the scene.
-    pub seam: u32,
 }
 
 owns_no_heap!(Stitch);

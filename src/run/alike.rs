@@ -289,7 +289,10 @@ pub(super) fn of_world(world: &World) -> Vec<Given> {
         )),
     ));
     if let Some(file) = &world.scene().partition.file {
-        let cut = digits(bytemuck::cast_slice(world.tree().new_to_old()), 8);
+        let cut = match world.prepared_digest() {
+            Some(digest) => digits(digest, 8),
+            None => digits(bytemuck::cast_slice(world.tree().new_to_old()), 8),
+        };
         let said = format!("a prepared cut with the digest {cut} in {}", file.shown());
         let name = "prepared cut".to_owned();
         all.push(Given::from(Source::Scene, name, Some(said)));

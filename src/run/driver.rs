@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
-use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank, all_reduce};
 use weft_runtime::{ScopeOptions, thread_time, wire};
 
 use super::alike::{self, compare};
@@ -24,6 +24,7 @@ use super::recording::Recorder;
 use super::reports::{RankStep, Reports};
 use super::result::{Ended, RankTotals, RunSummary};
 use super::summary::STRAIN_SLACK;
+use super::summary::{partition_record, shared_partition_record};
 use super::timers::{OutputKind, Timers};
 use super::together::{broadcast, gather, write_together};
 use super::tracing::Tracer;
@@ -56,7 +57,8 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
     }
     let threads = options.ranks.saturating_mul(options.threads);
     let world = memory::build(scene, threads, ranks, options.memory)?;
-    let (start, mut record) = begin(&world, options)?;
+    let quality = partition_record(&world, options.ranks)?;
+    let (start, mut record) = begin(&world, options, quality)?;
     let unready = Unready::new(&world, options.ranks);
     match run_ranks(&unready, options, &start) {
         Ok(ended) => Ok(conclude(&world, options, &start, record, ended)),
@@ -160,8 +162,9 @@ impl<'a> AgreedRun<'a> {
             releases,
         } = self;
         check_trace(world.scene(), options)?;
+        let quality = shared_partition_record(world, comm)?;
         let started = match comm.rank() {
-            Rank(0) => Some(begin(world, options)?),
+            Rank(0) => Some(begin(world, options, quality)?),
             _ => None,
         };
         let begun = started
@@ -276,6 +279,9 @@ fn rank_loop(
     let mut totals = RankTotals::default();
     let pictures = scene.output.pictures.then(|| Pictures::new(world));
     let pieces = in_pieces.then(|| OwnPiece::new(world, &simulation, &*comm));
+    // Frames in pieces, histories and checkpoints need no rank that knows the state of all cloth.
+    let shows_all =
+        scene.output.pictures || scene.output.frames && !in_pieces || options.audit.is_some();
     let frame = |writer: &mut Option<Writer<'_>>,
                  simulation: &Simulation<'_>,
                  timers: &mut Timers<'_>,
@@ -288,23 +294,25 @@ fn rank_loop(
             comm.barrier()?;
             timers.lap(OutputKind::Pictures, comm);
         }
+        let deepest = deepest(world, simulation, comm)?;
         if let Some(pieces) = &pieces {
             // All ranks have written when the last has.
-            pieces.write(simulation, writer.as_mut(), comm)?;
+            pieces.write(simulation, (writer.as_mut(), deepest), comm)?;
             timers.lap(OutputKind::Frames, comm);
             return Ok(());
         }
-        let states = simulation.gather_contacts(comm)?;
-        let forces = simulation.gather_contact_forces(comm)?;
-        let strains = match scene.output.frames {
-            true => simulation.gather_strains(comm)?,
-            false => None,
-        };
+        let (mut states, mut forces, mut strains) = (None, None, None);
+        if scene.output.frames {
+            states = simulation.gather_contacts(comm)?;
+            forces = simulation.gather_contact_forces(comm)?;
+            strains = simulation.gather_strains(comm)?;
+        }
         if let Some(writer) = writer {
             let gathered = Gathered {
                 states: states.unwrap_or_default(),
                 forces: forces.unwrap_or_default(),
                 strains: strains.unwrap_or_default(),
+                deepest,
             };
             writer.frame(simulation, &gathered)?;
         }
@@ -317,7 +325,9 @@ fn rank_loop(
     let first = (writer.as_ref()).map(|writer| writer.is_frame_due(simulation.step(), steps == 0));
     if broadcast(comm, first.as_ref())? {
         let mut timers = Timers::start(&mut totals.outputs, comm);
-        simulation.complete(comm)?;
+        if shows_all {
+            simulation.complete(comm)?;
+        }
         frame(&mut writer, &simulation, &mut timers, comm)?;
     }
     let mut reports = Reports::default();
@@ -402,7 +412,7 @@ fn rank_loop(
             reports.write(comm, writer.as_mut())?;
         }
         timers.lap(OutputKind::History, comm);
-        if decision.frame {
+        if decision.frame && shows_all {
             simulation.complete(comm)?;
         }
         if decision.frame {
@@ -426,13 +436,25 @@ fn rank_loop(
     if let Some(recorder) = recorder {
         totals.unrecorded = recorder.finish()?;
     }
-    simulation.complete(comm)?;
+    let crossings = simulation.count_crossings(comm)?;
     let hash = hash_of(&simulation, comm)?;
-    totals.last = writer.map(|writer| writer.end(&simulation, hash));
+    totals.last = writer.map(|writer| writer.end(&simulation, hash, crossings));
     Ok(Ended {
         ranks: gather(comm, &totals)?.unwrap_or_default(),
         traces,
     })
+}
+
+/// How deep the deepest vertex of all cloth is inside a body, in m; negative if none is.
+/// Collective.
+fn deepest(
+    world: &World,
+    simulation: &Simulation<'_>,
+    comm: &mut dyn Comm,
+) -> Result<f64, CommError> {
+    let owned = simulation.ownership().vertices(comm.rank().index());
+    let own = world.deepest(&simulation.positions()[owned], simulation.time());
+    all_reduce(comm, own, f64::max)
 }
 
 /// Makes sure, before anything is computed, that all ranks see the directory into which each will

@@ -110,14 +110,15 @@ impl<'w> OwnPiece<'w> {
         }
     }
 
-    /// Writes a frame, of which each rank has a piece; rank 0 has a writer. Collective.
+    /// Writes a frame, of which each rank has a piece; rank 0 has a writer. `deepest` is how deep the
+    /// deepest vertex of all cloth is in a body, in m. Collective.
     ///
     /// # Errors
     /// A rank cannot write its piece, or messages failed. All ranks return the same error.
     pub(super) fn write(
         &self,
         simulation: &Simulation<'_>,
-        writer: Option<&mut Writer<'_>>,
+        (writer, deepest): (Option<&mut Writer<'_>>, f64),
         comm: &mut dyn Comm,
     ) -> Result<(), RunError> {
         let points = self.points(simulation, comm)?;
@@ -132,7 +133,7 @@ impl<'w> OwnPiece<'w> {
             begun,
             |place| self.with_data(&points, simulation, |data| place.write(self.me, data)),
             |(), pieces| match writer {
-                Some(writer) => writer.complete_pieces(simulation, &pieces),
+                Some(writer) => writer.complete_pieces(simulation, &pieces, deepest),
                 None => Ok(()),
             },
         )?;

@@ -8,12 +8,13 @@ use weft_io::Printable;
 use super::pictures::camera;
 use super::result::Ended;
 use super::resume::Restart;
-use super::summary::{complete, partition_record, record, start_record, summarise};
+use super::summary::{complete, record, start_record, summarise};
 use super::{RunError, RunOptions, RunSummary, Show, resume, uneven};
 use crate::export::{ExportOptions, Exported, Recorded, Target, export};
 use crate::mesh::joins_equal;
 use crate::output::{
-    ClothRecord, Event, FramesRecord, OutputError, RunDirectory, RunRecord, ViewRecord, mesh_file,
+    ClothRecord, Event, FramesRecord, OutputError, PartitionRecord, RunDirectory, RunRecord,
+    ViewRecord, mesh_file,
 };
 use crate::scene::{ClothSource, Format};
 use crate::step::World;
@@ -31,8 +32,11 @@ pub(super) struct Start {
 }
 
 /// Opens the outputs, and writes the record as it is before the first step.
-pub(super) fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunError> {
-    let quality = partition_record(world, options.ranks)?;
+pub(super) fn begin(
+    world: &World,
+    options: &RunOptions,
+    quality: PartitionRecord,
+) -> Result<(Start, RunRecord), RunError> {
     let opened = resume::open(options, world)?;
     let start = Start {
         directory: opened.directory,

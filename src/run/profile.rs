@@ -134,7 +134,9 @@ impl Profile {
         let world = simulation.world();
         let geometry = world.geometry();
         let patches = world.tree().patch_count();
-        let around: usize = geometry.cloth.patch_vertices().iter().map(Vec::len).sum();
+        let around: usize = (geometry.cloth.patch_vertices().iter())
+            .map(|vertices| vertices.len())
+            .sum();
         let nodes_of_patches: Vec<u32> = (geometry.cloth.patches().iter())
             .map(|tree| tree.len() as u32)
             .collect();

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
-use weft_partition::{Ownership, Quality};
+use weft_partition::{Ownership, RankQuality};
 use weft_runtime::ScopeReport;
+use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 use weft_runtime::wire::hex;
 
 use super::outputs::Start;
@@ -32,17 +33,51 @@ pub const FEATURES: &[&str] = match (cfg!(feature = "mpi"), cfg!(feature = "trac
 /// Strain beyond the limit that is warned of.
 pub(super) const STRAIN_SLACK: f64 = 0.02;
 
+/// The record of the partition of a world for ranks that are all of this process.
 pub(super) fn partition_record(world: &World, ranks: usize) -> Result<PartitionRecord, RunError> {
+    let of_ranks = (0..ranks).map(|rank| quality_of(world, ranks, rank));
+    Ok(partition_of(
+        world,
+        &of_ranks.collect::<Result<Vec<_>, _>>()?,
+    ))
+}
+
+/// The record of the partition of a world, of which each rank counts its own part. Collective.
+pub(super) fn shared_partition_record(
+    world: &World,
+    comm: &mut dyn Comm,
+) -> Result<PartitionRecord, RunError> {
+    let RankQuality { cut, halo, weight } = quality_of(world, comm.size(), comm.rank().index())?;
+    let own = bytemuck::bytes_of(&[cut, halo, weight]).to_vec();
+    let mut of_ranks = Vec::with_capacity(comm.size());
+    for (from, bytes) in (0..).map(Rank).zip(comm.allgather(own)?) {
+        let numbers = bytemuck::try_pod_read_unaligned(&bytes).map_err(|_| {
+            let what = "not the part of a rank in the cut".to_owned();
+            CommError::Malformed { from, what }
+        })?;
+        let [cut, halo, weight] = numbers;
+        of_ranks.push(RankQuality { cut, halo, weight });
+    }
+    Ok(partition_of(world, &of_ranks))
+}
+
+fn quality_of(world: &World, ranks: usize, rank: usize) -> Result<RankQuality, RunError> {
     let ownership = Ownership::new(world.tree(), ranks).map_err(StepError::from)?;
-    let graph = &world.graphs().matrix;
-    let quality = Quality::of_ranks(graph, &ownership).map_err(StepError::from)?;
-    Ok(PartitionRecord {
+    let quality = RankQuality::new(&world.graphs().matrix, &ownership, rank);
+    Ok(quality.map_err(StepError::from)?)
+}
+
+fn partition_of(world: &World, of_ranks: &[RankQuality]) -> PartitionRecord {
+    let sum = |of: fn(&RankQuality) -> u64| of_ranks.iter().map(of).sum::<u64>();
+    let heaviest = of_ranks.iter().map(|of| of.weight).max().unwrap_or(0);
+    let total = sum(|of| of.weight);
+    PartitionRecord {
         patches: world.tree().patch_count() as u64,
-        cut: quality.edge_cut as u64,
-        edges: graph.edge_count() as u64,
-        imbalance: quality.imbalance,
-        halo: quality.halo_total() as u64,
-    })
+        cut: sum(|of| of.cut) / 2,
+        edges: world.graphs().matrix.edge_count() as u64,
+        imbalance: heaviest as f64 * of_ranks.len() as f64 / total as f64,
+        halo: sum(|of| of.halo),
+    }
 }
 
 pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionRecord) -> RunRecord {

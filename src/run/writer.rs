@@ -19,7 +19,7 @@ use crate::output::{
     OutputError, Picture, PieceArrays, PiecesPlace, PolyData, Progress, RunDirectory, StateHash,
     Values, cloth_file, mesh_file, pieces_file,
 };
-use crate::step::{Breach, Ledger, Simulation, StepReport, World};
+use crate::step::{Breach, CrossingCounts, Ledger, Simulation, StepReport, World};
 
 /// A frame is due at a step that is no more than this before its time, in s.
 const SAME_TIME: f64 = 1e-9;
@@ -40,6 +40,8 @@ pub(super) struct Gathered {
     pub(super) forces: Vec<DVec3>,
     /// The strains, as [`Simulation::gather_strains`] tells them.
     pub(super) strains: Vec<f64>,
+    /// How deep the deepest vertex is inside a body, in m; negative if none is.
+    pub(super) deepest: f64,
 }
 
 /// Rank 0's outputs.
@@ -235,9 +237,16 @@ impl<'w> Writer<'w> {
         simulation: &Simulation<'_>,
         gathered: &Gathered,
     ) -> Result<(), OutputError> {
-        let x = self.world.original_order(simulation.positions());
-        self.write_frame(simulation, &x, gathered)?;
-        self.note_frame(simulation, &x, cloth_file(simulation.step()))
+        if self.needs_all() {
+            let x = self.world.original_order(simulation.positions());
+            self.write_frame(simulation, &x, gathered)?;
+        }
+        self.note_frame(simulation, gathered.deepest, cloth_file(simulation.step()))
+    }
+
+    /// Whether a frame is written or audited here of the state of all vertices.
+    fn needs_all(&self) -> bool {
+        self.series.is_some() || self.audit.is_some()
     }
 
     /// Lists the pieces of a frame, into which ranks write theirs.
@@ -254,6 +263,7 @@ impl<'w> Writer<'w> {
         &mut self,
         simulation: &Simulation<'_>,
         pieces: &[PieceArrays],
+        deepest: f64,
     ) -> Result<(), OutputError> {
         let (step, time) = (simulation.step(), simulation.time());
         if let Some(series) = &mut self.series {
@@ -261,27 +271,26 @@ impl<'w> Writer<'w> {
             let moving = named(self.world, &moving);
             series.complete_pieces(step, time, pieces, &moving)?;
         }
-        let x = self.world.original_order(simulation.positions());
-        self.note_frame(simulation, &x, pieces_file(step))
+        self.note_frame(simulation, deepest, pieces_file(step))
     }
 
     /// Notes what is to be known of a frame that was written, and audits it if that was asked for;
-    /// `x` are its positions in m, in the order of the scene's own vertices.
+    /// `deepest` is how deep the deepest vertex is in a body, in m.
     fn note_frame(
         &mut self,
         simulation: &Simulation<'_>,
-        x: &[DVec3],
+        deepest: f64,
         file: String,
     ) -> Result<(), OutputError> {
         let time = simulation.time();
         let interval = self.world.scene().output.interval;
         self.next_frame = (time / interval + 1e-9).floor() as u64 + 1;
-        let deepest = self.world.deepest(simulation.positions(), time);
         self.deepest = self.deepest.max(deepest);
         if let Some(audit) = &mut self.audit {
+            let x = self.world.original_order(simulation.positions());
             let frame = AuditedFrame {
                 step: simulation.step(),
-                cloth: Skin::new(x, &self.triangles).letting(self.passing.clone()),
+                cloth: Skin::new(&x, &self.triangles).letting(self.passing.clone()),
                 bodies: Some(self.world.audited_bodies(time)),
             };
             audit.look(&self.directory, &frame)?;
@@ -362,17 +371,19 @@ impl<'w> Writer<'w> {
     }
 
     /// Ends the output of a run, whose last state has this hash.
-    pub(super) fn end(mut self, simulation: &Simulation<'_>, hash: StateHash) -> Last {
+    pub(super) fn end(
+        mut self,
+        simulation: &Simulation<'_>,
+        hash: StateHash,
+        crossings: CrossingCounts,
+    ) -> Last {
         self.progress.finish();
-        // Crossings are as many in any numbering; that of the patch tree has its edges already.
-        let surface = self.world.geometry().cloth.surface();
-        let skin = Skin::of_surface(surface, simulation.positions());
         Last {
             history: self.history.mark(),
             hash,
             steps: simulation.step(),
-            crossings: skin.crossings().len(),
-            pierced: (self.world).crossings_of(&skin, simulation.time()),
+            crossings: crossings.layers as usize,
+            pierced: crossings.bodies as usize,
             audit: self.audit,
             frames: self.frames,
             deepest: self.deepest,

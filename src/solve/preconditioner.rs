@@ -51,8 +51,8 @@ pub enum Smoother {
 pub struct Multilevel<'a> {
     /// The patches, cut further, and these into groups.
     pub aggregates: &'a Aggregates,
-    /// The graph of the whole matrix, in the numbering of the tree.
-    pub graph: &'a Graph,
+    /// The graph of aggregates ([`Aggregates::quotient`]).
+    pub coarse: &'a Graph,
 }
 
 /// How patches are cut into aggregates for solves to this relative tolerance. Tight ones take many
@@ -139,8 +139,8 @@ impl Preconditioner {
                 Smoother::BlockJacobi => Local::default(),
                 Smoother::PatchSsor => Local::Sweeps(Box::new(Sweeps::new(pattern, &patches()))),
             },
-            coarse: multilevel.map(|Multilevel { aggregates, graph }| {
-                CoarseSpace::new(pattern, plan, ownership, aggregates, graph)
+            coarse: multilevel.map(|Multilevel { aggregates, coarse }| {
+                CoarseSpace::new(pattern, plan, ownership, aggregates, coarse)
             }),
             entries: Some(pattern.entry_counts()),
         }

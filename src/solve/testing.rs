@@ -70,6 +70,7 @@ pub(crate) struct Sheet {
     pub(crate) far: Graph,
     pub(crate) all: Graph,
     pub(crate) aggregates: Aggregates,
+    pub(crate) coarse: Graph,
     /// Least mass of a vertex; springs are of stiffness 1 to 2.
     pub(crate) mass: f64,
     side: u32,
@@ -131,8 +132,10 @@ impl Sheet {
             group: 4,
             ..AggregateOptions::default()
         };
+        let aggregates = Aggregates::build(&all, &tree, &options).unwrap();
         Self {
-            aggregates: Aggregates::build(&all, &tree, &options).unwrap(),
+            coarse: aggregates.quotient(&all).unwrap(),
+            aggregates,
             near: renumbered(Graph::from_edges(count, near).unwrap()),
             far: renumbered(Graph::from_edges(count, far).unwrap()),
             all,
@@ -175,7 +178,7 @@ impl Sheet {
         };
         let multilevel = two.then_some(Multilevel {
             aggregates: &self.aggregates,
-            graph: &self.all,
+            coarse: &self.coarse,
         });
         let ownership = self.ownership(ranks);
         Preconditioner::new(

@@ -51,6 +51,7 @@ pub(crate) use contact::detect::patch_sizes;
 pub(crate) use contact::geometry::tiles;
 pub(crate) use contact::message::CONTACT_BYTES;
 pub use diagnose::breach::Breach;
+pub use diagnose::crossings::CrossingCounts;
 pub use diagnose::ledger::{Entry, Ledger};
 pub use error::{GaveUp, Named, StepError};
 pub use exchange::patch_state::{PatchState, PatchView};
@@ -62,5 +63,6 @@ pub use response::gauss_seidel::Effort;
 pub use simulation::{CheckedState, Simulation, exchange_name};
 pub use system::assembly::Strains;
 pub use world::{
-    Graphs, MeshCounts, ObjectKind, ObjectSizes, PREPARED_CUT, SeamError, World, WorldError,
+    Graphs, Mapping, MeshCounts, ObjectKind, ObjectSizes, PREPARED_CUT, PREPARED_WORLD, SeamError,
+    World, WorldError,
 };

@@ -203,13 +203,14 @@ impl<'w> Simulation<'w> {
         } else {
             team.cut_even(vertices)
         };
-        let mut state = State::new(world, everywhere);
         let mut options = *options;
-        if place.size > 1 && world.subscribes() {
-            state.subscriptions = Some(Subscriptions::new(world, &domain));
+        let state = if place.size > 1 && world.subscribes() {
             // A test is forked where what it reads is known.
             options.policy.forecast = false;
-        }
+            State::subscribed(world, &domain, everywhere)
+        } else {
+            State::new(world, everywhere)
+        };
         let options = &options;
         let neighbourhood = Replica {
             world,
@@ -314,7 +315,7 @@ impl<'w> Simulation<'w> {
         self.checked = keeps.then(|| {
             vec![CheckedState {
                 time: self.substep.time(self.world),
-                positions: self.state.x.clone(),
+                positions: self.state.x.to_vec(),
                 squeezed: self.squeezed(),
                 kept: self.kept(),
             }]
@@ -564,7 +565,7 @@ impl<'w> Simulation<'w> {
                 self.complete(comm)?;
                 let state = CheckedState {
                     time: self.substep.time(self.world) + self.substep.dt,
-                    positions: self.state.x.clone(),
+                    positions: self.state.x.to_vec(),
                     squeezed: self.squeezed(),
                     kept: self.kept(),
                 };

@@ -16,6 +16,7 @@ use super::neighbourhood::Neighbourhood;
 use super::world::World;
 use crate::collide::Extent;
 use crate::heap_bytes::{counts_heap, owns_no_heap};
+use crate::sparse::Sparse;
 use crate::team::{Shares, parts};
 
 /// Positions (m) and velocities (m/s) of the same vertices.
@@ -31,9 +32,9 @@ pub(crate) struct StateView<'a> {
 #[derive(Debug)]
 pub(crate) struct State {
     /// Positions in m.
-    pub(crate) x: Vec<DVec3>,
+    pub(crate) x: Sparse<DVec3>,
     /// Velocities in m/s.
-    pub(crate) v: Vec<DVec3>,
+    pub(crate) v: Sparse<DVec3>,
     /// The box around all positions, if it is known.
     pub(crate) extent: Option<Extent>,
     /// The vertices that each thread goes through in loops over all of them.
@@ -48,17 +49,51 @@ impl State {
     /// The state of a world at time 0.
     pub(crate) fn new(world: &World, shares: Shares) -> Self {
         Self {
-            x: world.model().start().to_vec(),
-            v: world.start_velocities(),
+            x: world.model().start().to_vec().into(),
+            v: world.start_velocities().into(),
             extent: None,
             shares,
             subscriptions: None,
         }
     }
 
+    /// The state of a world at time 0 on a rank that knows its own vertices and its halo, and
+    /// subscribes to others.
+    pub(crate) fn subscribed(world: &World, domain: &Domain, shares: Shares) -> Self {
+        let vertices = world.model().start().len();
+        let [mut x, mut v] = [Sparse::zeros(vertices), Sparse::zeros(vertices)];
+        let mut take = |range: Range<usize>| {
+            x[range.clone()].copy_from_slice(&world.model().start()[range.clone()]);
+            for vertex in range {
+                v[vertex] = world.start_velocity(vertex as u32);
+            }
+        };
+        take(domain.owned());
+        for &vertex in domain.plan.halo() {
+            take(vertex as usize..vertex as usize + 1);
+        }
+        let mut subscriptions = Subscriptions::new(world, domain);
+        subscriptions.restart(domain);
+        Self {
+            x,
+            v,
+            extent: Some(world.start_extent()),
+            shares,
+            subscriptions: Some(subscriptions),
+        }
+    }
+
     /// Whether each vertex is known here; `None` if all are.
     pub(crate) fn known(&self) -> Option<&[bool]> {
         self.subscriptions.as_ref().and_then(Subscriptions::known)
+    }
+
+    /// Runs of vertices whose state is here, ascending.
+    pub(crate) fn runs_here(&self) -> Vec<Range<usize>> {
+        match &self.subscriptions {
+            Some(subscriptions) => subscriptions.runs_here(),
+            None => std::iter::once(0..self.len()).collect(),
+        }
     }
 
     /// Whether the state of all vertices is here.
@@ -86,7 +121,7 @@ pub(crate) struct LocalState {
     /// Positions in m.
     pub(crate) x: Vec<DVec3>,
     /// Velocities in m/s.
-    pub(crate) v: Vec<DVec3>,
+    pub(crate) v: Sparse<DVec3>,
     /// The patches that the vertices of the halo are of, in order.
     halo: Vec<HaloPatch>,
 }
@@ -120,7 +155,7 @@ impl LocalState {
         }
         Self {
             x: vec![DVec3::ZERO; domain.plan.local_len()],
-            v: vec![DVec3::ZERO; domain.plan.local_len()],
+            v: Sparse::zeros(domain.plan.local_len()),
             halo: patches,
         }
     }

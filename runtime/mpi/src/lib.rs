@@ -23,13 +23,15 @@
 //!
 //! The thread level is `funneled`: the thread that starts MPI makes all calls, and workers, which
 //! are threads, reach it through the channels of the runtime. Everything that MPI does with memory
-//! of ours is in one file, `raw.rs`, with all `unsafe` code of the workspace.
+//! of ours is in one file, `raw.rs`, with all `unsafe` code of the workspace but for the line that
+//! maps files.
 
 mod comm;
 mod cores;
 mod end;
 mod hello;
 mod idle;
+mod map;
 mod raw;
 mod spare;
 mod start;
@@ -37,4 +39,5 @@ mod start;
 pub use cores::{Cores, roomy};
 pub use end::{Failure, INTERNAL};
 pub use idle::{Idle, UnknownIdle};
+pub use map::map_file;
 pub use start::{Mpi, Options, StartError, WEFT_MPI_IDLE, library};

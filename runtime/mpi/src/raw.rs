@@ -1,5 +1,5 @@
 //! MPI calls that keep hold of memory of ours after they return, or that the bindings lack: all
-//! `unsafe` code of the workspace.
+//! `unsafe` code of the workspace but for that of `map.rs`.
 //!
 //! Two rules make it sound. Memory that an open request reads or writes is reachable through raw
 //! pointers only, and is given back to Rust, or freed, after MPI has said that the request is done;

@@ -9,9 +9,11 @@
 //! *subtrees*, which hold all leaves between them, and the nodes above these. A subtree is refitted
 //! once a test may look at it; what is above is read only by tests of the whole tree.
 
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::archive::{Archive, ArchiveFault, Array, Loader, Saver, archives};
 use crate::collide::bvh::quantised::{Quantised, Siblings};
 use crate::collide::bvh::tree::{Below, Bvh, Node};
 use crate::heap_bytes::{HeapBytes, counts_heap, owns_no_heap};
@@ -40,6 +42,7 @@ pub(in crate::collide) struct Shape {
 }
 
 counts_heap!(Shape: order, ranks, stretches, subtrees, above; without nodes);
+archives!(Shape: order, ranks, nodes, stretches, subtrees, above);
 
 /// The nodes of a tree in the order in which they are refitted; short numbers for a patch.
 #[derive(Clone, Debug)]
@@ -63,13 +66,33 @@ impl HeapBytes for Order {
     }
 }
 
+impl Archive for Order {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        matches!(self, Self::Short(_)).save(to)?;
+        match self {
+            Self::Short(lists) => lists.save(to),
+            Self::Long(lists) => lists.save(to),
+        }
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        Ok(match bool::load(from)? {
+            true => Self::Short(Lists::load(from)?),
+            false => Self::Long(Lists::load(from)?),
+        })
+    }
+}
+
 /// The nodes of a tree, from the last on.
 #[derive(Clone, Debug, Default)]
-struct Lists<N> {
-    leaves: Vec<N>,
+struct Lists<N: Clone + 'static> {
+    leaves: Array<N>,
     /// The inner nodes, with what is below each as [`Below::of_inner`] takes it.
-    inner: Vec<[N; 2]>,
+    inner: Array<[N; 2]>,
 }
+
+archives!(Lists<u16>: leaves, inner);
+archives!(Lists<u32>: leaves, inner);
 
 /// The most nodes of a tree whose lists are short.
 const MOST_SHORT: usize = 1 << 15;
@@ -78,12 +101,13 @@ const MOST_SHORT: usize = 1 << 15;
 #[derive(Clone, Debug, Default)]
 struct LeafRanks {
     /// The number of leaves before each 32 nodes, and which of these are leaves, a bit for each.
-    blocks: Vec<[u32; 2]>,
+    blocks: Array<[u32; 2]>,
     /// The number of the first leaf.
     last: u32,
 }
 
 counts_heap!(LeafRanks: blocks; without last);
+archives!(LeafRanks: blocks, last);
 
 impl LeafRanks {
     fn new(tree: &Bvh) -> Self {
@@ -100,7 +124,7 @@ impl LeafRanks {
             }
         }
         Self {
-            blocks,
+            blocks: blocks.into(),
             last: count.saturating_sub(1),
         }
     }
@@ -121,10 +145,10 @@ pub(in crate::collide) struct Refit {
     /// The places of the corners of the leaves among the volumes of vertices.
     leaves: Corners,
     /// The places of the vertices of each subtree, each once, and where those of each begin.
-    corners: Vec<u32>,
-    starts: Vec<u32>,
+    corners: Array<u32>,
+    starts: Array<u32>,
     /// The subtrees that have each place, a bit for each.
-    shared: Vec<u64>,
+    shared: Array<u64>,
 }
 
 counts_heap!(Refit: shape, leaves, corners, starts, shared);
@@ -132,13 +156,13 @@ counts_heap!(Refit: shape, leaves, corners, starts, shared);
 /// The places of the corners of leaves; short numbers for a patch.
 #[derive(Clone, Debug)]
 enum Corners {
-    Short(Vec<[u16; 3]>),
-    Long(Vec<[u32; 3]>),
+    Short(Array<[u16; 3]>),
+    Long(Array<[u32; 3]>),
 }
 
 impl Default for Corners {
     fn default() -> Self {
-        Self::Short(Vec::new())
+        Self::Short(Array::default())
     }
 }
 
@@ -148,6 +172,23 @@ impl HeapBytes for Corners {
             Self::Short(all) => all.heap_bytes(),
             Self::Long(all) => all.heap_bytes(),
         }
+    }
+}
+
+impl Archive for Corners {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        matches!(self, Self::Short(_)).save(to)?;
+        match self {
+            Self::Short(all) => all.save(to),
+            Self::Long(all) => all.save(to),
+        }
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        Ok(match bool::load(from)? {
+            true => Self::Short(Array::load(from)?),
+            false => Self::Long(Array::load(from)?),
+        })
     }
 }
 
@@ -161,9 +202,9 @@ impl Corners {
         match short {
             Some(mut short) => {
                 short.shrink_to_fit();
-                Self::Short(short)
+                Self::Short(short.into())
             }
-            None => Self::Long(all),
+            None => Self::Long(all.into()),
         }
     }
 
@@ -194,7 +235,40 @@ struct Subtree {
 
 owns_no_heap!(Subtree);
 
+impl Archive for Subtree {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        let Self {
+            root,
+            below,
+            nodes,
+            leaves,
+            inner,
+        } = self;
+        let ranges = [nodes, leaves, inner];
+        [*root, *below].save(to)?;
+        ranges.map(|of| [of.start, of.end]).save(to)
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        let [root, below] = Archive::load(from)?;
+        let ranges: [[u32; 2]; 3] = Archive::load(from)?;
+        let [nodes, leaves, inner] = ranges.map(|[start, end]| start..end);
+        Ok(Self {
+            root,
+            below,
+            nodes,
+            leaves,
+            inner,
+        })
+    }
+}
+
 impl Shape {
+    /// The number of nodes.
+    pub(in crate::collide) fn len(&self) -> usize {
+        self.nodes as usize
+    }
+
     /// The part that trees share that have as many triangles as this one.
     pub(in crate::collide) fn new(tree: &Bvh) -> Self {
         let count = tree.len().div_ceil(2);
@@ -229,7 +303,10 @@ impl Shape {
                 inner: inner.iter().map(|both| both.map(|of| of as u16)).collect(),
             })
         } else {
-            Order::Long(Lists { leaves, inner })
+            Order::Long(Lists {
+                leaves: leaves.into(),
+                inner: inner.into(),
+            })
         };
         all
     }
@@ -307,19 +384,48 @@ impl Refit {
         }
         corners.shrink_to_fit();
         let places = corners.iter().max().map_or(0, |&last| last + 1);
-        let mut all = Self {
-            shape,
-            leaves: Corners::new(leaves),
-            corners,
-            starts,
-            shared: vec![0; places as usize],
-        };
-        for at in 0..all.shape.subtrees.len() {
-            for &place in &all.corners[all.starts[at] as usize..all.starts[at + 1] as usize] {
-                all.shared[place as usize] |= 1 << at;
+        let mut shared = vec![0_u64; places as usize];
+        for at in 0..shape.subtrees.len() {
+            for &place in &corners[starts[at] as usize..starts[at + 1] as usize] {
+                shared[place as usize] |= 1 << at;
             }
         }
-        all
+        Self {
+            shape,
+            leaves: Corners::new(leaves),
+            corners: corners.into(),
+            starts: starts.into(),
+            shared: shared.into(),
+        }
+    }
+
+    /// Keeps it in an archive, but for the shape.
+    pub(in crate::collide) fn save_without_shape(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        let Self {
+            shape: _,
+            leaves,
+            corners,
+            starts,
+            shared,
+        } = self;
+        leaves.save(to)?;
+        corners.save(to)?;
+        starts.save(to)?;
+        shared.save(to)
+    }
+
+    /// Reads what [`save_without_shape`](Self::save_without_shape) has written.
+    pub(in crate::collide) fn load_with(
+        shape: Arc<Shape>,
+        from: &mut Loader<'_>,
+    ) -> Result<Self, ArchiveFault> {
+        Ok(Self {
+            shape,
+            leaves: Corners::load(from)?,
+            corners: Array::load(from)?,
+            starts: Array::load(from)?,
+            shared: Array::load(from)?,
+        })
     }
 
     /// The bytes on the heap but for the shape.
@@ -536,7 +642,11 @@ impl Kernel for Refitting<'_> {
 
 impl Refitting<'_> {
     #[inline(always)]
-    fn sweep<N: Copy + Into<u32>, P: Copy + Into<u32>>(self, lists: &Lists<N>, corners: &[[P; 3]]) {
+    fn sweep<N: Copy + Into<u32> + 'static, P: Copy + Into<u32>>(
+        self,
+        lists: &Lists<N>,
+        corners: &[[P; 3]],
+    ) {
         match self.wanted {
             Wanted::All => self.sweep_all(lists, corners),
             Wanted::Subtrees(which) => self.sweep_subtrees(which, lists, corners),

@@ -8,6 +8,7 @@
 
 use glam::DVec3;
 
+use crate::archive::{Array, archives};
 use crate::collide::bvh::kdop::Kdop;
 use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::parallel;
@@ -26,10 +27,11 @@ pub enum Node {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bvh {
     /// First children, and triangles with [`LEAF`].
-    nodes: Vec<u32>,
+    nodes: Array<u32>,
 }
 
 counts_heap!(Bvh: nodes);
+archives!(Bvh: nodes);
 
 /// The nodes below a node: two siblings, or, for a leaf, itself as one of two.
 ///
@@ -116,7 +118,9 @@ impl Bvh {
         if let [root, below @ ..] = &mut nodes[..] {
             *root = split(&mut items, below, 1);
         }
-        Self { nodes }
+        Self {
+            nodes: nodes.into(),
+        }
     }
 
     /// The tree over some of its triangles, in which they are below each other as here.
@@ -153,7 +157,9 @@ impl Bvh {
                 }
             };
         }
-        Self { nodes }
+        Self {
+            nodes: nodes.into(),
+        }
     }
 
     /// The number of nodes.

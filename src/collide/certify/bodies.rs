@@ -209,6 +209,17 @@ impl Scenery {
     /// The cloth whose surface and places at rest (m) these are, with bodies.
     #[must_use]
     pub fn new(cloth: Arc<Surface>, rest: &[DVec3], bodies: &[Collider]) -> Self {
+        Self::with_tree(cloth, rest, bodies, None)
+    }
+
+    /// Does as [`Self::new`], with the tree over all triangles if that is known.
+    #[must_use]
+    pub(crate) fn with_tree(
+        cloth: Arc<Surface>,
+        rest: &[DVec3],
+        bodies: &[Collider],
+        tree: Option<Bvh>,
+    ) -> Self {
         let (movable, of_cloth) = (rest.len() as u32, cloth.triangles().len() as u32);
         let mut triangles: Vec<[u32; 3]> = Vec::new();
         let (mut placed, mut body_of, mut forms) = (Vec::new(), Vec::new(), Vec::new());
@@ -271,10 +282,13 @@ impl Scenery {
                 .unwrap_or_else(|| placed[v - rest.len()])
         };
         let center = |t: &[u32; 3]| t.iter().map(|&v| at(v)).sum::<DVec3>() / 3.0;
-        let all = cloth.triangles().iter().chain(&triangles);
-        let items = (0..).zip(all).map(|(i, t)| (i, center(t)));
+        let build = || {
+            let all = cloth.triangles().iter().chain(&triangles);
+            let items = (0..).zip(all).map(|(i, t)| (i, center(t)));
+            Bvh::build(items.collect())
+        };
         Self {
-            tree: Bvh::build(items.collect()),
+            tree: tree.unwrap_or_else(build),
             of_bodies: Surface::new(&triangles, rest.len() + placed.len()),
             cloth,
             movable,

@@ -25,6 +25,7 @@ use glam::DVec3;
 use super::joined::Positions;
 use super::meeting::Meeting;
 use super::truncate::Truncate;
+use crate::archive::Array;
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::patch_tree::{self, PatchTree};
 use crate::collide::bvh::tree::Bvh;
@@ -144,7 +145,7 @@ impl<'a> Region<'a> {
     pub(super) fn farthest(&self, goal: &[DVec3], moved: &[bool]) -> f64 {
         let vertices = self
             .patches()
-            .flat_map(|patch| &self.cloth.patch_vertices()[patch]);
+            .flat_map(|patch| self.cloth.patch_vertices()[patch].iter());
         let moved = vertices.filter(|v| moved[**v as usize]);
         moved.fold(0.0, |most, &v| {
             goal[v as usize].abs().max_element().max(most)
@@ -176,9 +177,9 @@ pub(crate) fn around_displacements(
     wider: f64,
 ) -> Vec<Kdop18> {
     let mut points = Vec::new();
-    let around = |vertices: &Vec<u32>| {
+    let around = |vertices: &Array<u32>| {
         points.clear();
-        for &v in vertices {
+        for &v in vertices.iter() {
             points.extend([step.start[v as usize], step.goal[v as usize]]);
         }
         Kdop18::around(&points, 0.5 * step.least + wider)
@@ -194,7 +195,7 @@ pub(crate) fn tree_near(
     step: &Truncate<'_>,
     vertices: &[bool],
 ) -> Option<Bvh> {
-    let has_one = |of: &Vec<u32>| of.iter().any(|&v| vertices[v as usize]);
+    let has_one = |of: &Array<u32>| of.iter().any(|&v| vertices[v as usize]);
     let with: Vec<bool> = cloth.patch_vertices().iter().map(has_one).collect();
     let roots = around_displacements(cloth, 0..with.len(), step, 0.0);
     seen_by(cloth, &neighbours(&roots, &with)).map(|seen| pruned(step, &seen))

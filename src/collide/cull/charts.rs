@@ -11,8 +11,12 @@
 //! any two points there are joined by a segment within the chart. That is all that
 //! [`separation_bound`](crate::collide::cull::separation_bound) asks of the rest shape.
 
+use std::io;
+
+use bytemuck::{Pod, Zeroable};
 use glam::{DVec2, DVec3};
 
+use crate::archive::{Archive, ArchiveFault, Array, Loader, Saver, archives};
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::surface::{NO_FACE, Surface};
 use crate::heap_bytes::{HeapBytes, counts_heap, owns_no_heap};
@@ -121,7 +125,8 @@ impl Place {
 
 /// A place but for its chart: the numbers of the lowest and of the highest cell, x before y, in 15
 /// bits each with a bit between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
 struct Spot(u64);
 
 owns_no_heap!(Spot);
@@ -173,13 +178,14 @@ impl Margin {
 /// The places of the nodes of a tree.
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct Places {
-    spots: Vec<Spot>,
+    spots: Array<Spot>,
     /// The chart of all nodes, if all lie in one; otherwise those of each.
     chart: Option<u32>,
-    charts: Vec<u32>,
+    charts: Array<u32>,
 }
 
 counts_heap!(Places: spots, charts, chart);
+archives!(Places: spots, chart, charts);
 
 impl Places {
     /// The chart of a node.
@@ -340,6 +346,35 @@ struct Chart {
 
 owns_no_heap!(Chart);
 
+impl Archive for Chart {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        let Self {
+            origin,
+            width,
+            cells,
+            row,
+            first_tile,
+        } = self;
+        origin.to_array().save(to)?;
+        width.save(to)?;
+        cells.save(to)?;
+        [*row, *first_tile].save(to)
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        let (origin, width) = (DVec2::from_array(Archive::load(from)?), f64::load(from)?);
+        let cells = Archive::load(from)?;
+        let [row, first_tile] = Archive::load(from)?;
+        Ok(Self {
+            origin,
+            width,
+            cells,
+            row,
+            first_tile,
+        })
+    }
+}
+
 impl Chart {
     fn cell(&self, p: DVec2) -> [u16; 2] {
         let at = (p - self.origin) / self.width;
@@ -377,7 +412,7 @@ impl Chart {
 #[derive(Clone, Debug)]
 pub(in crate::collide) struct Tile {
     /// Corners of the triangles that touch it.
-    pub(in crate::collide) vertices: Vec<u32>,
+    pub(in crate::collide) vertices: Array<u32>,
     /// Triangles that touch it, by their cells.
     pub(in crate::collide) triangles: TileTriangles,
     /// The largest sum of magnitudes in a column of their inverses, in 1/m.
@@ -389,21 +424,22 @@ pub(in crate::collide) struct Tile {
 }
 
 counts_heap!(Tile: vertices, triangles, whole, next; without steepest);
+archives!(Tile: vertices, triangles, steepest, whole, next);
 
 /// The triangles of a tile. Nearly all tiles have so few vertices that short numbers tell them.
 #[derive(Clone, Debug)]
 pub(in crate::collide) enum TileTriangles {
     /// Numbers of vertices have 16 bits.
-    Few(Vec<TileTriangle<u16>>),
+    Few(Array<TileTriangle<u16>>),
     /// There are more vertices.
-    Many(Vec<TileTriangle<u32>>),
+    Many(Array<TileTriangle<u32>>),
 }
 
 impl TileTriangles {
     fn new(triangles: Vec<TileTriangle<u32>>, vertices: usize) -> Self {
         let is_short = vertices <= usize::from(u16::MAX);
         if !is_short {
-            return Self::Many(triangles);
+            return Self::Many(triangles.into());
         }
         let short = |of: &TileTriangle<u32>| TileTriangle {
             corners: of.corners.map(|corner| corner as u16),
@@ -421,6 +457,23 @@ impl TileTriangles {
     }
 }
 
+impl Archive for TileTriangles {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        matches!(self, Self::Few(_)).save(to)?;
+        match self {
+            Self::Few(all) => all.save(to),
+            Self::Many(all) => all.save(to),
+        }
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        Ok(match bool::load(from)? {
+            true => Self::Few(Array::load(from)?),
+            false => Self::Many(Array::load(from)?),
+        })
+    }
+}
+
 impl HeapBytes for TileTriangles {
     fn heap_bytes(&self) -> usize {
         match self {
@@ -431,7 +484,8 @@ impl HeapBytes for TileTriangles {
 }
 
 /// The lowest and the highest cell of a triangle within a tile, three bits for each of x, y, x, y.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
 pub(in crate::collide) struct CellRange(u16);
 
 impl CellRange {
@@ -448,8 +502,9 @@ impl CellRange {
     }
 }
 
-/// A triangle of a tile.
-#[derive(Clone, Copy, Debug)]
+/// A triangle of a tile. It has no padding, so that it can be kept in archives.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C, packed)]
 pub(in crate::collide) struct TileTriangle<V> {
     /// Its corners among the vertices of the tile.
     pub(in crate::collide) corners: [V; 3],
@@ -490,6 +545,7 @@ pub(in crate::collide) struct Charts {
 }
 
 counts_heap!(Charts: charts, tiles, order, places, corners, in_cells);
+archives!(Charts: charts, tiles, order; without places, corners, in_cells);
 
 impl Charts {
     /// Lays out the triangles of a surface.
@@ -701,7 +757,7 @@ impl Charts {
                 }
             }
             Tile {
-                vertices,
+                vertices: vertices.into(),
                 triangles: parts,
                 steepest,
                 whole,
@@ -812,7 +868,7 @@ impl Charts {
         let chart = first.filter(|first| charts.iter().all(|chart| chart == first));
         Places {
             spots: places.into_iter().map(Spot::new).collect(),
-            charts: chart.map_or(charts, |_| Vec::new()),
+            charts: chart.map_or(charts.into(), |_| Array::default()),
             chart,
         }
     }

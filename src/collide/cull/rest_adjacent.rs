@@ -10,7 +10,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytemuck::{Pod, Zeroable};
 use glam::{DVec2, DVec3};
+
+use crate::archive::{Array, archives};
 
 use crate::collide::cull::charts::{Box2, Charts, NONE};
 use crate::collide::narrow::closest::{on_segments, on_triangle};
@@ -35,10 +38,11 @@ pub(in crate::collide) struct RestAdjacentPair {
 owns_no_heap!(RestAdjacentPair);
 
 /// The pairs with one block around them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub(in crate::collide) struct RestAdjacentGroup {
     /// The tile and the number of the block there; the tile is [`NONE`] if no block is around them.
-    pub(in crate::collide) block: (u32, u32),
+    pub(in crate::collide) block: [u32; 2],
     /// The least square of their distances.
     pub(in crate::collide) square: f32,
     /// The first of its runs.
@@ -52,7 +56,8 @@ owns_no_heap!(RestAdjacentGroup);
 /// First features ascend within a group, those of faces before those of edges, so a run says how
 /// much larger its feature is than that of the run before. Few numbers are too large for that: a
 /// run of no pairs says how to take the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
 struct Run {
     /// By how much the number of the first feature is larger.
     step: u16,
@@ -150,11 +155,12 @@ impl Cursor {
 /// The groups of the rest-adjacent pairs of a patch, to which the first feature of each belongs.
 #[derive(Clone, Debug, Default)]
 struct Groups {
-    groups: Vec<RestAdjacentGroup>,
-    runs: Vec<Run>,
+    groups: Array<RestAdjacentGroup>,
+    runs: Array<Run>,
 }
 
 counts_heap!(Groups: groups, runs);
+archives!(Groups: groups, runs);
 
 /// All rest-adjacent pairs of a cloth.
 #[derive(Clone, Debug, Default)]
@@ -167,6 +173,7 @@ pub(in crate::collide) struct RestAdjacent {
 }
 
 counts_heap!(RestAdjacent: patches, faces, edges);
+archives!(RestAdjacent: patches, faces, edges);
 
 /// The rest-adjacent pairs of a patch.
 #[derive(Clone, Copy, Debug)]
@@ -200,15 +207,16 @@ impl<'a> RestAdjacentPairs<'a> {
 struct Rows {
     /// The place at which each of some rows that follow each other begins, and by how much later
     /// each row does.
-    bases: Vec<u32>,
-    starts: Vec<u16>,
-    entries: Vec<u32>,
+    bases: Array<u32>,
+    starts: Array<u16>,
+    entries: Array<u32>,
     /// The squares of distances in the chart in m², or a little less: the upper halves of numbers
     /// in f32.
-    squares: Vec<u16>,
+    squares: Array<u16>,
 }
 
 counts_heap!(Rows: bases, starts, entries, squares);
+archives!(Rows: bases, starts, entries, squares);
 
 /// The number of rows that have one base.
 const ROWS: usize = 16;
@@ -229,10 +237,10 @@ impl Rows {
             sum = sum.checked_add(*length)?;
         }
         Some(Self {
-            bases,
-            starts,
-            entries: vec![NONE; sum as usize],
-            squares: vec![0; sum as usize],
+            bases: bases.into(),
+            starts: starts.into(),
+            entries: vec![NONE; sum as usize].into(),
+            squares: vec![0; sum as usize].into(),
         })
     }
 
@@ -291,22 +299,27 @@ impl OfPatch {
         }
         drop(order);
         let mut at = 0;
+        let (mut groups, mut runs) = (Vec::new(), Vec::new());
         for group in found.chunk_by(|(one, _), (other, _)| one == other) {
             let squares = group.iter().map(|(_, pair)| pair.square);
-            all.of.groups.push(RestAdjacentGroup {
-                block: group[0].0,
+            groups.push(RestAdjacentGroup {
+                block: group[0].0.into(),
                 square: squares.fold(f32::INFINITY, f32::min),
-                first: all.of.runs.len() as u32,
+                first: runs.len() as u32,
             });
             let mut cursor = Cursor::default();
             for run in group.chunk_by(|one, other| first(one) == first(other)) {
                 let from = places[at];
                 at += run.len();
-                cursor.put(first(&run[0]), from..from + run.len(), &mut all.of.runs);
+                cursor.put(first(&run[0]), from..from + run.len(), &mut runs);
             }
         }
-        all.of.groups.shrink_to_fit();
-        all.of.runs.shrink_to_fit();
+        groups.shrink_to_fit();
+        runs.shrink_to_fit();
+        all.of = Groups {
+            groups: groups.into(),
+            runs: runs.into(),
+        };
         all.rows.shrink_to_fit();
         all
     }
@@ -343,10 +356,10 @@ impl FoundPairs {
                 let start = rows.start(a as usize);
                 let row = start..start + length as usize;
                 let (own, others) = entries.split_at(row.len());
-                rows.entries[row.clone()].copy_from_slice(own);
+                rows.entries.to_mut()[row.clone()].copy_from_slice(own);
                 entries = others;
                 let (own, others) = squares.split_at(row.len());
-                rows.squares[row].copy_from_slice(own);
+                rows.squares.to_mut()[row].copy_from_slice(own);
                 squares = others;
             }
             all.patches.push(found.of);
@@ -573,7 +586,7 @@ mod tests {
             let read = groups.flat_map(|(k, group)| of.pairs(k).map(move |pair| (group, pair)));
             for ((group, read), (block, pair)) in read.zip(found) {
                 assert_eq!(
-                    (group.block, read.edges, read.a, read.b),
+                    (group.block.into(), read.edges, read.a, read.b),
                     (*block, pair.edges, pair.a, pair.b)
                 );
                 assert!(group.square <= pair.square);

@@ -39,6 +39,7 @@
 //! * \[Pro97\] Provot: Collision and self-collision handling in cloth model dedicated to design
 //!   garments.
 
+use bytemuck::Pod;
 use glam::DVec3;
 
 use crate::collide::cull::charts::{
@@ -357,7 +358,7 @@ impl Kernel for Making<'_> {
 
 /// Joins the bounds of triangles to those of the cells that they touch.
 #[inline(always)]
-fn join_triangles<V: Copy + Into<u32>>(
+fn join_triangles<V: Pod + Into<u32>>(
     set: impl InstructionSet,
     triangles: &[TileTriangle<V>],
     ends: &[Ends],
@@ -370,12 +371,20 @@ fn join_triangles<V: Copy + Into<u32>>(
         let [a, b, c] = part.corners;
         let [a, b, c] = [a.into() as usize, b.into() as usize, c.into() as usize];
         all.join(&Gradients {
-            bounds: bounds(set, [&ends[a], &ends[b], &ends[c]], &part.inverse, slack),
+            bounds: bounds(
+                set,
+                [&ends[a], &ends[b], &ends[c]],
+                &{ part.inverse },
+                slack,
+            ),
         });
-        if parts.peek().is_some_and(|next| next.cells == part.cells) {
+        if parts
+            .peek()
+            .is_some_and(|next| { next.cells } == { part.cells })
+        {
             continue;
         }
-        let [x0, y0, x1, y1] = part.cells.ends();
+        let [x0, y0, x1, y1] = { part.cells }.ends();
         for y in y0..=y1 {
             let row = y * TILE as usize;
             for cell in &mut cells[row + x0..=row + x1] {
@@ -635,8 +644,8 @@ mod tests {
             inverse: [1.0, 0.0, 0.0, 1.0],
         };
         Tile {
-            vertices: vec![0, 1, 2],
-            triangles: TileTriangles::Few(vec![part]),
+            vertices: vec![0, 1, 2].into(),
+            triangles: TileTriangles::Few(vec![part].into()),
             steepest: 1.0,
             whole: vec![true; BLOCKS],
             next: [NONE; 3],

@@ -495,7 +495,7 @@ fn test_rest_adjacent(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: 
     snap.make_vertex_volumes(patch as usize);
     for index in groups {
         let group = &rest_adjacent.groups()[index as usize];
-        let apart = snap.apart_from(group.block);
+        let apart = snap.apart_from(group.block.into());
         if group.square > apart {
             continue;
         }

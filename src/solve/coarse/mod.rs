@@ -97,22 +97,19 @@ impl CoarseSpace {
     /// The coarse system of the matrix with this pattern.
     ///
     /// # Panics
-    /// If plan, ownership, aggregates and graph are not of one partition.
+    /// If plan, ownership, aggregates and their graph are not of one partition.
     pub(super) fn new(
         pattern: &Pattern,
         plan: &HaloPlan,
         ownership: &Ownership,
         aggregates: &Aggregates,
-        graph: &Graph,
+        coarse: &Graph,
     ) -> Self {
-        let coarse = aggregates
-            .quotient(graph)
-            .expect("aggregates and graph are of one mesh");
-        let lower = LowerRows::new(&coarse);
+        let lower = LowerRows::new(coarse);
         let owned = aggregates.owned(ownership, plan.rank());
         let blocks = lower.starts[owned.start]..lower.starts[owned.end];
         let groups = Groups::new(pattern, plan, ownership, aggregates);
-        let dissection = Dissection::new(&coarse, aggregates, ownership.depth());
+        let dissection = Dissection::new(coarse, aggregates, ownership.depth());
         let nested = Nested::new(&dissection, &lower, (aggregates, ownership, plan.rank()));
         let zeros = || vec![[0.0; 6]; owned.len()];
         Self {

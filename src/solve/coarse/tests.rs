@@ -15,7 +15,8 @@ fn coarse(sheet: &Sheet, ranks: usize, rank: usize) -> CoarseSpace {
     let plan = sheet.plan(ranks, rank);
     let pattern = Pattern::new(&plan, &sheet.near, &sheet.far).unwrap();
     let ownership = sheet.ownership(ranks);
-    CoarseSpace::new(&pattern, &plan, &ownership, &sheet.aggregates, &sheet.all)
+    let coarse = sheet.aggregates.quotient(&sheet.all).unwrap();
+    CoarseSpace::new(&pattern, &plan, &ownership, &sheet.aggregates, &coarse)
 }
 
 /// Some vertices constrained, and all of the first two aggregates: one fixed, one on planes.

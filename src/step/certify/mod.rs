@@ -36,7 +36,7 @@ use crate::collide::certify::{
     exceeders, farthest_of, margin_within, patches_of, respond, respond_within,
 };
 use crate::collide::tangles::{Kept, Member};
-use crate::collide::{ClothSurface, Extent, Geometry};
+use crate::collide::{Extent, Geometry};
 use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::scene;
 use crate::team::Team;
@@ -227,10 +227,9 @@ fn first_vertex(meeting: &Meeting) -> u32 {
 impl Certification {
     /// The certification of a world's cloth; `None` if its scene does not ask for it.
     pub(crate) fn new(world: &World) -> Option<Self> {
-        let geometry = world.geometry();
         world.scenery().map(|scenery| Self {
             scenery: Arc::clone(scenery),
-            edge: mean_edge(geometry.cloth),
+            edge: world.mean_edge(),
             suspended: Vec::new(),
             held: world.pinned().to_vec(),
             kept: world.kept_at_start().clone(),
@@ -587,13 +586,6 @@ impl Certification {
 fn allowance(geometry: &Geometry<'_>) -> f64 {
     let least = geometry.distances.least();
     ALLOWANCE * 0.5 * (geometry.distances.reach(least) - GAP * least)
-}
-
-/// The mean length of a cloth's edges at rest, in m.
-fn mean_edge(cloth: &ClothSurface) -> f64 {
-    let (rest, edges) = (cloth.rest(), cloth.surface().edges());
-    let length = |&[a, b]: &[u32; 2]| rest[a as usize].distance(rest[b as usize]);
-    edges.iter().map(length).sum::<f64>() / edges.len().max(1) as f64
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::detect::{Search, detect};
 use super::lending::{Lending, Lent};
 use crate::collide::{Candidate, Contact, Extent, Findings, Geometry, Kdop18, Snapshot, Volumes};
 use crate::heap_bytes::{HeapBytes as _, counts_heap};
+use crate::sparse::Sparse;
 use crate::step::certify::LetThrough;
 use crate::step::context::Context;
 use crate::step::error::StepError;
@@ -29,7 +30,7 @@ pub(crate) struct Detection {
     pub(crate) options: ScopeOptions,
     /// The velocities by which collisions are looked for, of all vertices: those at the start of
     /// the substep with what gravity adds.
-    pub(crate) foreseen: Vec<DVec3>,
+    pub(crate) foreseen: Sparse<DVec3>,
     volumes: Volumes,
     pub(crate) balancer: Balancer,
     /// The room of the last substep's contacts, empty between substeps.
@@ -65,7 +66,7 @@ impl Detection {
     pub(crate) fn new(vertices: usize, options: &ScopeOptions, keeps_candidates: bool) -> Self {
         Self {
             options: *options,
-            foreseen: vec![DVec3::ZERO; vertices],
+            foreseen: Sparse::zeros(vertices),
             volumes: Volumes::default(),
             balancer: Balancer::default(),
             contacts: Contacts::default(),

@@ -19,6 +19,7 @@ use weft_runtime::{BlockName, Bytes};
 use super::detection::Volume;
 use crate::collide::{Extent, Geometry, Snapshot, Target, Volumes};
 use crate::heap_bytes::counts_heap;
+use crate::sparse::Sparse;
 use crate::step::certify::LetThrough;
 use crate::step::domain::Domain;
 use crate::step::exchange::subscriptions::Subscriptions;
@@ -50,8 +51,8 @@ const EACH: usize = size_of::<u32>() + 2 * size_of::<DVec3>();
 /// The state that was lent to a rank in a search, in arrays that it keeps.
 #[derive(Debug, Default)]
 pub(crate) struct Lent {
-    x: Vec<DVec3>,
-    v: Vec<DVec3>,
+    x: Sparse<DVec3>,
+    v: Sparse<DVec3>,
     /// Whether each vertex was lent.
     known: Vec<bool>,
     /// The patches that were lent, in no order that matters.
@@ -66,7 +67,10 @@ counts_heap!(Lent: x, v, known, patches, volumes; without begun);
 impl Lent {
     /// Ends a search.
     pub(super) fn end(&mut self) {
-        self.begun = false;
+        if std::mem::take(&mut self.begun) {
+            self.x.keep(std::iter::empty());
+            self.v.keep(std::iter::empty());
+        }
     }
 }
 
@@ -141,10 +145,9 @@ impl Lending<'_> {
         let lent = &mut *room;
         let begins = !std::mem::replace(&mut lent.begun, true);
         if begins {
-            // Room that was never written takes no memory.
             if lent.x.len() != vertices {
-                lent.x = vec![DVec3::ZERO; vertices];
-                lent.v = vec![DVec3::ZERO; vertices];
+                lent.x = Sparse::zeros(vertices);
+                lent.v = Sparse::zeros(vertices);
             }
             lent.known.clear();
             lent.known.resize(vertices, false);

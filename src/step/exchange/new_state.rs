@@ -19,6 +19,7 @@ use crate::collide::Extent;
 use crate::collide::certify::Region;
 use crate::heap_bytes::counts_heap;
 use crate::solve::fault::{self, Own};
+use crate::sparse::Sparse;
 use crate::step::certify::{Certification, Cut, Goals, Known, Outcome, Places};
 use crate::step::contact::detection::Detection;
 use crate::step::context::{Context, first_of};
@@ -49,11 +50,11 @@ struct Ahead {
 #[derive(Debug)]
 pub(crate) struct Exchange {
     /// The velocities with which all vertices move in the substep, in m/s.
-    moves: Vec<DVec3>,
+    moves: Sparse<DVec3>,
     /// The velocities with which all vertices end, where they end with others.
-    ends: Vec<DVec3>,
+    ends: Sparse<DVec3>,
     /// The positions to which all vertices move, in m.
-    moved: Vec<DVec3>,
+    moved: Sparse<DVec3>,
     /// The mean velocities of all vertices in the part that ends, in m/s.
     means: Vec<DVec3>,
     /// The next substep's system, where it was assembled while the state travelled.
@@ -98,9 +99,9 @@ impl Exchange {
     /// The exchange of this number of vertices in all.
     pub(crate) fn new(vertices: usize) -> Self {
         Self {
-            moves: vec![DVec3::ZERO; vertices],
-            ends: Vec::new(),
-            moved: Vec::new(),
+            moves: Sparse::zeros(vertices),
+            ends: Sparse::zeros(0),
+            moved: Sparse::zeros(0),
             means: Vec::new(),
             ahead: None,
             said: Vec::new(),
@@ -199,7 +200,9 @@ impl Exchange {
             share_values(comm, at.domain, &mut state.subscriptions, &mut self.moves)?;
         }
         if integrator.has_ends() {
-            self.ends.resize(state.len(), DVec3::ZERO);
+            if self.ends.is_empty() {
+                self.ends = Sparse::zeros(state.len());
+            }
             self.ends[owned.clone()].copy_from_slice(&integrator.ends);
             share_values(comm, at.domain, &mut state.subscriptions, &mut self.ends)?;
         }
@@ -245,12 +248,12 @@ impl Exchange {
                 let (at, start) = part.map_or((own, &*state), |part| (part.at, part.start));
                 let moves = if part.is_some() {
                     self.means.clear();
-                    let ways = self.moved.iter().zip(&start.x);
+                    let ways = self.moved.iter().zip(start.x.iter());
                     self.means
                         .extend(ways.map(|(end, start)| (*end - *start) / over));
-                    &mut self.means
+                    &mut self.means[..]
                 } else {
-                    &mut self.moves
+                    &mut self.moves[..]
                 };
                 let goals = Goals {
                     moves,
@@ -338,7 +341,11 @@ impl Exchange {
         };
         std::mem::swap(&mut state.v, ends);
         if let Some(subscriptions) = state.subscriptions.as_mut().filter(|_| !whole) {
-            subscriptions.end_substep([&mut state.x, &mut state.v]);
+            if subscriptions.end_substep([&mut state.x, &mut state.v]) {
+                for all in [&mut self.moves, &mut self.moved, &mut self.ends] {
+                    all.keep(std::iter::empty());
+                }
+            }
         }
         Ok(())
     }
@@ -441,7 +448,9 @@ impl Exchange {
     /// Finds the positions to which vertices move whose velocities are here. Returns facts about
     /// all of them, or about owned ones where others know more.
     fn move_known(&mut self, at: Context<'_>, state: &State, integrator: &TimeIntegrator) -> Seen {
-        self.moved.resize(state.len(), DVec3::ZERO);
+        if self.moved.is_empty() {
+            self.moved = Sparse::zeros(state.len());
+        }
         let (x, moves, dt) = (&state.x, &self.moves, at.substep.dt);
         let along = |moved: &mut [DVec3], run: Range<usize>| {
             move_run(moved, [&x[run.clone()], &moves[run]], dt)

@@ -7,9 +7,12 @@ use glam::DVec3;
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 
 use super::saved_state::{StateOutline, malformed};
+use crate::collide::Extent;
 use crate::step::error::StepError;
+use crate::step::exchange::seen::Seen;
 use crate::step::response::body_response::VertexState;
 use crate::step::simulation::Simulation;
+use crate::step::state::State;
 
 /// The state of the vertices of a patch, one entry each.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -149,9 +152,41 @@ impl Simulation<'_> {
             self.state.v[place..end].copy_from_slice(&state.velocities);
             place = end;
         }
-        self.tell_positions(comm)?;
+        let subscribes = self.state.subscriptions.is_some();
+        if !subscribes {
+            self.tell_positions(comm)?;
+        }
         let views: Vec<PatchView<'_>> = own.iter().map(PatchState::view).collect();
         self.take_up(outline, &views);
+        if subscribes {
+            self.know_own(comm)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on from a state of which this rank has its own vertices, and subscribes to others anew.
+    /// Collective.
+    fn know_own(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
+        let State {
+            x,
+            v,
+            extent,
+            subscriptions: Some(subscriptions),
+            ..
+        } = &mut self.state
+        else {
+            return Ok(());
+        };
+        subscriptions.restart(&self.domain);
+        for values in [&mut *x, v] {
+            subscriptions.begin(comm, values)?;
+            subscriptions.finish(comm, values)?;
+        }
+        let own = Seen {
+            extent: Extent::of(&x[self.domain.owned()]),
+            ..Seen::NOTHING
+        };
+        *extent = Some(own.of_all(comm)?.extent);
         Ok(())
     }
 

@@ -22,6 +22,7 @@ use weft_runtime::comm::{Comm, CommError, Rank, Tag};
 
 use crate::collide::Snapshot;
 use crate::heap_bytes::{counts_heap, owns_no_heap};
+use crate::sparse::Sparse;
 use crate::step::domain::Domain;
 use crate::step::world::World;
 
@@ -163,8 +164,8 @@ impl Subscriptions {
             .collect();
         around.dedup();
         let mut near: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for pair in world.geometry().cloth.patches_near_at_rest() {
-            for [one, other] in [pair, [pair[1], pair[0]]] {
+        for &[low, high] in world.patches_near_at_rest() {
+            for [one, other] in [[low, high], [high, low]] {
                 if around.binary_search(&one).is_ok() {
                     near.entry(one).or_default().push(other);
                 }
@@ -494,10 +495,31 @@ impl Subscriptions {
         }
     }
 
-    /// Ends a substep: only vertices of subscriptions are known from now on. Other values are
-    /// made no numbers in builds with debug assertions.
-    pub(crate) fn end_substep(&mut self, state: [&mut [DVec3]; 2]) {
+    /// Has the rank know its own vertices and its halo, and nothing else.
+    pub(crate) fn restart(&mut self, domain: &Domain) {
+        self.links.clear();
+        let first = self.owned.start as u32;
+        for neighbour in domain.plan.neighbours() {
+            let halo = &domain.plan.halo()[neighbour.receive.clone()];
+            let share = |vertices: Vec<u32>| Share {
+                patches: Vec::new(),
+                vertices,
+            };
+            self.links.push(Link {
+                rank: neighbour.rank,
+                gives: share(neighbour.send.iter().map(|local| first + local).collect()),
+                takes: share(halo.to_vec()),
+            });
+        }
         self.whole = false;
+        self.note_known(domain);
+    }
+
+    /// Ends a substep: only vertices of subscriptions are known from now on. Other values are
+    /// made no numbers in builds with debug assertions. Returns whether all were known until now;
+    /// then the memory of the others was given back.
+    pub(crate) fn end_substep(&mut self, state: [&mut Sparse<DVec3>; 2]) -> bool {
+        let was_whole = std::mem::replace(&mut self.whole, false);
         if cfg!(debug_assertions) {
             for values in state {
                 let unknown = values
@@ -506,7 +528,12 @@ impl Subscriptions {
                     .filter(|(_, known)| !**known);
                 unknown.for_each(|(value, _)| *value = DVec3::NAN);
             }
+        } else if was_whole {
+            for values in state {
+                values.keep(self.runs_of_subscriptions());
+            }
         }
+        was_whole
     }
 }
 

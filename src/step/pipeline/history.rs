@@ -269,7 +269,7 @@ impl History {
     /// Finds how far each vertex is from where it was, and may go in the substep, beyond what all
     /// cloth has in common.
     fn measure(&mut self, look: &Look<'_>) {
-        let (x, start, foreseen) = (&look.state.x, &look.start.x, look.foreseen);
+        let (x, start, foreseen) = (&look.state.x[..], &look.start.x[..], look.foreseen);
         let dt = look.at.substep.dt;
         let count = x.len().max(1) as f64;
         let mut common = [DVec3::ZERO; 2];

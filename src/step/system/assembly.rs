@@ -142,7 +142,7 @@ impl Assembly {
             .iter()
             .map(|run| owned.start + run.start..owned.start + run.end);
         let rows: Vec<Range<usize>> = rows.collect();
-        let incidence = Incidence::of_runs(world.model(), &rows);
+        let incidence = Incidence::of_runs(world.model(), &rows, &read_by(world, plan));
         let parts = rows.iter().zip(&incidence).map(|(rows, elements)| {
             let run = IncidentRun { rows, elements };
             RunElements::new(world.model(), plan, matrix, run)
@@ -301,3 +301,20 @@ fn runs(rows: Range<usize>, patches: &[usize]) -> Vec<Range<usize>> {
 
 /// The most rows of a run: some 600 bytes each, and as many of the data they are computed from.
 pub(crate) const MOST_ROWS: usize = 512;
+/// The vertices that may be the lowest of an element with a vertex of the rank's own, as ascending
+/// ranges: its own, and those of patches of its halo that come before.
+fn read_by(world: &World, plan: &weft_partition::HaloPlan) -> Vec<Range<usize>> {
+    let tree = world.tree();
+    let own = plan.owned();
+    let before = plan.halo().iter().filter(|&&v| (v as usize) < own.start);
+    let halo = before.map(|&v| tree.patch_of(v));
+    let mut patches: Vec<usize> = halo.collect();
+    patches.sort_unstable();
+    patches.dedup();
+    let mut read: Vec<_> = patches
+        .into_iter()
+        .map(|p| tree.patch_vertices(p))
+        .collect();
+    read.push(own);
+    read
+}

@@ -155,7 +155,7 @@ impl RunElements {
         let spring = |s: usize| {
             let of = &model.springs()[s];
             let cloth = of_vertex(of.vertices[0]);
-            let factor = if of.bends {
+            let factor = if of.bends() {
                 cloth.bending
             } else {
                 cloth.stretch

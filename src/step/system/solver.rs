@@ -50,10 +50,8 @@ impl Solver {
             scene::Preconditioner::PatchSsor => Smoother::PatchSsor,
         };
         let graphs = world.graphs();
-        let multilevel = (graphs.aggregates.as_ref()).map(|aggregates| Multilevel {
-            aggregates,
-            graph: &graphs.matrix,
-        });
+        let levels = graphs.aggregates.as_ref().zip(graphs.coarse.as_ref());
+        let multilevel = levels.map(|(aggregates, coarse)| Multilevel { aggregates, coarse });
         let preconditioner = Preconditioner::new(smoother, multilevel, matrix.pattern(), partition);
         let reduction = Reduction::new(world.tree(), &domain.ownership, domain.plan.rank());
         let owned = domain.owned().len();

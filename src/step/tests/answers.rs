@@ -76,7 +76,7 @@ fn a_system_is_what_its_elements_say_one_by_one() {
                 }
             }
             let quadratic = model.quadratic();
-            for hinge in &quadratic.hinges {
+            for hinge in &*quadratic.hinges {
                 let vertices = hinge.vertices.map(|v| v as usize);
                 let bent = hinge.curvature(vertices.map(|v| w[v]));
                 for (row, weight) in vertices.into_iter().zip(hinge.weights) {
@@ -84,7 +84,7 @@ fn a_system_is_what_its_elements_say_one_by_one() {
                     pulled[row] += bent * (weight * h * (h + damping));
                 }
             }
-            for plate in &quadratic.plates {
+            for plate in &*quadratic.plates {
                 let vertices = plate.vertices.map(|v| v as usize);
                 let bent = plate.curvatures(vertices.map(|v| w[v]));
                 for (corner, row) in vertices.into_iter().enumerate() {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use weft_runtime::comm::virtual_time::{self, VirtualOptions};
 
 use super::*;
+use crate::sparse::Sparse;
 use crate::step::domain::{Domain, Place};
 use crate::step::exchange::subscriptions::{Meetings, Subscriptions};
 
@@ -238,10 +239,11 @@ fn known_values_are_those_of_their_owners_however_subscriptions_change() {
         };
         let domain = Domain::new(&world, place).unwrap();
         let mut subscriptions = Subscriptions::new(&world, &domain);
-        let mut values = [0.0, 1.0].map(|of| (0..vertices).map(|v| value(v, of)).collect());
+        let all = |of| (0..vertices).map(|v| value(v, of)).collect::<Vec<_>>();
+        let mut values = [0.0, 1.0].map(|of| Sparse::from(all(of)));
         let mut most = 0;
         for round in 0..60_u64 {
-            let [x, v]: &mut [Vec<DVec3>; 2] = &mut values;
+            let [x, v] = &mut values;
             let turns = 0.5 * (1.0 - (round as f64 / 9.0).cos());
             let reach = (turns * patches as f64) as u64;
             let pairs = (0..patches).map(|p| [p as u32, ((p + reach) % patches) as u32]);

@@ -61,33 +61,7 @@ impl Collisions {
             true => surface.with_culling(distances.cloth_reach()),
             false => surface,
         };
-        let collider = |(((body, solid), (mesh, &two_sided)), &thickness): (_, &f64)| {
-            let (body, solid, mesh): (&Body, &Solid, &TriMesh) = (body, solid, mesh);
-            if let Some(sampled) = solid.sampled() {
-                return Collider::Distance(Arc::clone(sampled));
-            }
-            let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
-                .map(|(&span, cloth)| Coarseness {
-                    span,
-                    distance: 0.5 * scene.thickness(cloth.thickness) + 0.5 * thickness,
-                })
-                .collect();
-            match (body.surface, Analytic::new(&body.shape)) {
-                (Surface::Analytic, Some(shape)) => {
-                    Collider::Analytic(AnalyticBody::new(shape, &coarseness))
-                }
-                _ => {
-                    let reach = distances.reach(thickness);
-                    let surface = BodySurface::with_sides(mesh, reach, &coarseness, two_sided);
-                    Collider::Triangles(Box::new(surface))
-                }
-            }
-        };
-        let meshes = bodies.meshes.iter().zip(bodies.two_sided);
-        let meshes = (scene.bodies.iter().zip(bodies.solids))
-            .zip(meshes)
-            .zip(&of_bodies);
-        let bodies: Vec<Collider> = meshes.map(collider).collect();
+        let bodies = colliders(scene, &distances, bodies, spans);
         let scenery = || {
             Arc::new(Scenery::new(
                 surface.shared_surface(),
@@ -102,4 +76,40 @@ impl Collisions {
             bodies,
         }
     }
+}
+
+/// The bodies of a scene as collisions see them. `spans` are the widths in m of the widest face of
+/// each cloth.
+pub(super) fn colliders(
+    scene: &Scene,
+    distances: &Distances,
+    bodies: &BodiesAtRest<'_>,
+    spans: &[f64],
+) -> Vec<Collider> {
+    let collider = |((body, solid), (mesh, &two_sided)): (_, (_, &u32))| {
+        let (body, solid, mesh): (&Body, &Solid, &TriMesh) = (body, solid, mesh);
+        if let Some(sampled) = solid.sampled() {
+            return Collider::Distance(Arc::clone(sampled));
+        }
+        let thickness = scene.thickness(body.thickness);
+        let coarseness: Vec<Coarseness> = (spans.iter().zip(&scene.cloths))
+            .map(|(&span, cloth)| Coarseness {
+                span,
+                distance: 0.5 * scene.thickness(cloth.thickness) + 0.5 * thickness,
+            })
+            .collect();
+        match (body.surface, Analytic::new(&body.shape)) {
+            (Surface::Analytic, Some(shape)) => {
+                Collider::Analytic(AnalyticBody::new(shape, &coarseness))
+            }
+            _ => {
+                let reach = distances.reach(thickness);
+                let surface = BodySurface::with_sides(mesh, reach, &coarseness, two_sided);
+                Collider::Triangles(Box::new(surface))
+            }
+        }
+    };
+    let meshes = bodies.meshes.iter().zip(bodies.two_sided);
+    let bodies = scene.bodies.iter().zip(bodies.solids).zip(meshes);
+    bodies.map(collider).collect()
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::collide::Contact;
 use crate::collide::contact::PairKind;
+use crate::equal_runs::EqualRuns;
 use crate::heap_bytes::counts_heap;
 use crate::physics::ClothModel;
 use crate::scene::{Body, Scene};
@@ -28,20 +29,26 @@ counts_heap!(Friction: bodies, own; without layers);
 #[derive(Clone, Debug, PartialEq)]
 struct Own {
     of_cloth: Vec<Option<f64>>,
-    cloth_of_vertex: Arc<[u32]>,
+    cloth_of_vertex: Arc<EqualRuns<u32>>,
 }
 
 counts_heap!(Own: of_cloth, cloth_of_vertex);
 
 impl Own {
     fn of(&self, vertex: u32) -> Option<f64> {
-        self.of_cloth[self.cloth_of_vertex[vertex as usize] as usize]
+        self.of_cloth[self.cloth_of_vertex.at(vertex) as usize]
     }
 }
 
 impl Friction {
     /// The friction of a scene's pairs; `model` numbers the vertices of its cloths.
     pub(super) fn new(scene: &Scene, model: &ClothModel) -> Self {
+        Self::of_cloths(scene, || model.cloth_of_vertex().iter().copied().collect())
+    }
+
+    /// The friction of a scene's pairs. `cloths` has the cloth of each vertex; it is asked for if a
+    /// cloth has friction of its own.
+    pub(super) fn of_cloths(scene: &Scene, cloths: impl FnOnce() -> EqualRuns<u32>) -> Self {
         let of_cloth: Vec<Option<f64>> = scene.cloths.iter().map(|cloth| cloth.friction).collect();
         let any = of_cloth.iter().any(Option::is_some);
         Self {
@@ -49,7 +56,7 @@ impl Friction {
             bodies: of_bodies(scene, 0.0),
             own: any.then(|| Own {
                 of_cloth,
-                cloth_of_vertex: model.cloth_of_vertex().into(),
+                cloth_of_vertex: Arc::new(cloths()),
             }),
         }
     }
@@ -138,7 +145,7 @@ mod tests {
             bodies: vec![0.5, 0.9],
             own: own.iter().any(Option::is_some).then(|| Own {
                 of_cloth: own.to_vec(),
-                cloth_of_vertex: [0, 1, 2].into(),
+                cloth_of_vertex: Arc::new([0, 1, 2].into_iter().collect()),
             }),
         };
         let layers = |f: &Friction, a, b| {

@@ -13,6 +13,8 @@
 //! | `friction` | the friction of each pair |
 //! | `seams` | what seams sew to what |
 //! | `prepared` | a cut that was made before, in a file |
+//! | `prepared_world` | a whole world in a file, which processes map |
+//! | `graphs` | graphs and trees of the partition in such files |
 //! | `sampled` | bodies that cloth meets by their sampled distance |
 //! | `sizes`, `warnings` | how large things are, and what is likely a mistake |
 //! | `error` | why a scene cannot be simulated |
@@ -23,8 +25,10 @@ mod cutting;
 mod deforming;
 mod error;
 mod friction;
+mod graphs;
 mod patch_triangles;
 mod prepared;
+mod prepared_world;
 pub(super) mod prescribed_motion;
 mod sampled;
 mod seams;
@@ -33,7 +37,7 @@ mod sizes;
 mod start;
 mod warnings;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use glam::DVec3;
 use sha2::{Digest as _, Sha256};
@@ -47,15 +51,19 @@ pub use self::error::WorldError;
 pub(crate) use self::friction::Friction;
 use self::patch_triangles::PatchTriangles;
 pub use self::prepared::PREPARED_CUT;
+pub use self::prepared_world::{Mapping, PREPARED_WORLD};
 use self::prescribed_motion::Pins;
 pub use self::seams::SeamError;
+use self::sizes::ToldOfCloths;
 pub use self::sizes::{ObjectKind, ObjectSizes};
 use self::start::passing;
 use super::error::Named;
 use crate::collide::audit::{Audited, Crossing, Met, SampleError, Skin};
 use crate::collide::certify::Scenery;
 use crate::collide::tangles::Kept;
-use crate::collide::{BodyMotion, ClothSurface, Collider, Distances, Geometry, Passing, Solid};
+use crate::collide::{
+    BodyMotion, ClothSurface, Collider, Distances, Extent, Geometry, Passing, Solid,
+};
 use crate::equal_runs::EqualRuns;
 use crate::heap_bytes::{HeapBytes as _, counts_heap};
 use crate::mesh::{Sizes, TriMesh, build_cloth};
@@ -107,6 +115,8 @@ pub struct World {
     pins: Pins,
     patch_triangles: PatchTriangles,
     velocities: EqualRuns<DVec3>,
+    /// The width in m of the widest face of each cloth.
+    spans: Vec<f64>,
     /// How many faces of four corners, and of more, the file of each cloth has.
     polygons: Vec<[usize; 2]>,
     /// How many vertices of each cloth's file were joined with others, where that was asked for.
@@ -117,6 +127,16 @@ pub struct World {
     defects: Vec<String>,
     start_crossings: Vec<Crossing>,
     kept_at_start: Kept,
+    /// The box around all cloth at the start.
+    start_extent: Extent,
+    /// The mean length of an edge of cloth at rest, in m.
+    mean_edge: f64,
+    /// The pairs of patches that are near at rest, once somebody has asked.
+    near_at_rest: OnceLock<Vec<[u32; 2]>>,
+    /// What is told of the meshes of cloths, once somebody has asked.
+    told_of_cloths: OnceLock<ToldOfCloths>,
+    /// See [`Self::digest`], and the checksum of the file, if it was prepared.
+    prepared: Option<(String, [u8; 32])>,
 }
 
 /// The graphs by which a cloth is cut and ranks set up their matrices, in the numbering of the
@@ -131,9 +151,11 @@ pub struct Graphs {
     pub far: Graph,
     /// Patches cut further, if the solve has a second level.
     pub aggregates: Option<Aggregates>,
+    /// The graph of these aggregates.
+    pub coarse: Option<Graph>,
 }
 
-counts_heap!(Graphs: matrix, near, far, aggregates);
+counts_heap!(Graphs: matrix, near, far, aggregates, coarse);
 
 /// The bytes on the heap of a world, by what they are for.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +199,21 @@ impl World {
         threads: usize,
         fits: &(dyn Fn(&MeshCounts) -> Result<(), String> + Sync),
     ) -> Result<Self, WorldError> {
-        parallel::on_threads(threads, || Self::set_up(scene, fits))?
+        parallel::on_threads(threads, || Self::set_up(scene, fits, None))?
+    }
+
+    /// Builds a world as [`build_if`](Self::build_if) does, in a process that is one of several. If
+    /// the scene names a prepared world, the process maps it.
+    ///
+    /// # Errors
+    /// As [`build_if`](Self::build_if).
+    pub fn build_mapped(
+        scene: &Scene,
+        threads: usize,
+        fits: &(dyn Fn(&MeshCounts) -> Result<(), String> + Sync),
+        mapping: Mapping,
+    ) -> Result<Self, WorldError> {
+        parallel::on_threads(threads, || Self::set_up(scene, fits, Some(mapping)))?
     }
 
     /// The bytes of what it holds, without the text of the scene.
@@ -202,12 +238,18 @@ impl World {
             pins,
             patch_triangles,
             velocities,
+            spans,
             polygons,
             welded,
             disagreements,
             defects,
             start_crossings,
             kept_at_start,
+            near_at_rest,
+            told_of_cloths,
+            prepared: _,
+            start_extent: _,
+            mean_edge: _,
         } = self;
         let of_set_up = model.bytes_of_set_up();
         let charts = surface.bytes_of_charts();
@@ -217,14 +259,15 @@ impl World {
         let told = polygons.heap_bytes()
             + welded.heap_bytes()
             + disagreements.heap_bytes()
+            + told_of_cloths.heap_bytes()
             + defects.heap_bytes();
         let shapes = bodies.heap_bytes() + body_meshes.heap_bytes() + solids.heap_bytes();
-        let sizes = sizes_of_mended.heap_bytes() + checksums.heap_bytes();
+        let sizes = sizes_of_mended.heap_bytes() + checksums.heap_bytes() + spans.heap_bytes();
         BytesOfWorld {
             model: model.heap_bytes() - of_set_up + of_pairs + held + crossed + told,
             patches: tree.heap_bytes(),
             trees: surface.heap_bytes() - charts + patch_triangles.heap_bytes(),
-            charts,
+            charts: charts + near_at_rest.heap_bytes(),
             certification: scenery.heap_bytes(),
             bodies: shapes + body_motions.heap_bytes() + sizes,
             set_up: graphs.heap_bytes() + of_set_up,
@@ -380,6 +423,27 @@ impl World {
         self.velocities.iter().collect()
     }
 
+    /// The pairs of patches with features that are so close at rest that they are always tested.
+    /// The lower number is first, and each pair is there once.
+    pub(crate) fn patches_near_at_rest(&self) -> &[[u32; 2]] {
+        (self.near_at_rest).get_or_init(|| self.surface.patches_near_at_rest())
+    }
+
+    /// The mean length of an edge of cloth at rest, in m.
+    pub(crate) fn mean_edge(&self) -> f64 {
+        self.mean_edge
+    }
+
+    /// The velocity of a vertex at time 0 in m/s.
+    pub(crate) fn start_velocity(&self, vertex: u32) -> DVec3 {
+        self.velocities.at(vertex)
+    }
+
+    /// The box around all cloth at the start.
+    pub(crate) fn start_extent(&self) -> Extent {
+        self.start_extent
+    }
+
     /// The crossings of cloth and cloth at the start that the scene asks to keep.
     #[must_use]
     pub(crate) fn start_crossings(&self) -> &[Crossing] {
@@ -421,6 +485,9 @@ impl World {
     /// them.
     #[must_use]
     pub fn digest(&self) -> String {
+        if let Some((digest, _)) = &self.prepared {
+            return digest.clone();
+        }
         let mut hasher = Sha256::new();
         hasher.update(b"weft world 1\n");
         let mut add = |bytes: &[u8]| {
@@ -436,6 +503,12 @@ impl World {
         }
         self.checksums.iter().for_each(|digest| add(digest));
         hex(&hasher.finalize())
+    }
+
+    /// The checksum of the prepared world that it was taken from, if it was.
+    #[must_use]
+    pub(crate) fn prepared_digest(&self) -> Option<&[u8]> {
+        self.prepared.as_ref().map(|(_, sum)| &sum[..])
     }
 
     /// The bodies that move, each with its number and its mesh at a time in s.

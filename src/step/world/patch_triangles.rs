@@ -1,7 +1,9 @@
 //! The triangles that touch each patch.
 
+use std::io;
 use std::ops::Range;
 
+use crate::archive::{Archive, ArchiveFault, Array, Loader, Saver};
 use crate::heap_bytes::counts_heap;
 
 /// The numbers of the triangles with a corner in each patch.
@@ -11,7 +13,7 @@ use crate::heap_bytes::counts_heap;
 #[derive(Debug)]
 pub(crate) struct PatchTriangles {
     /// The numbers of the others, patch by patch, ascending within a patch.
-    others: Vec<u32>,
+    others: Array<u32>,
     /// The place at which those of each patch start; one more than there are patches.
     starts: Vec<usize>,
     /// The triangles whose lowest vertex each patch has.
@@ -19,6 +21,35 @@ pub(crate) struct PatchTriangles {
 }
 
 counts_heap!(PatchTriangles: others, starts, own);
+
+impl Archive for PatchTriangles {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        let Self {
+            others,
+            starts,
+            own,
+        } = self;
+        others.save(to)?;
+        starts.save(to)?;
+        let ends: Vec<u32> = own.iter().map(|own| own.end).collect();
+        ends.save(to)
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        let (others, starts) = (Array::load(from)?, Vec::load(from)?);
+        let mut first = 0;
+        let own = Vec::load(from)?.into_iter().map(|end: u32| {
+            let own = first..end;
+            first = end;
+            own
+        });
+        Ok(Self {
+            others,
+            starts,
+            own: own.collect(),
+        })
+    }
+}
 
 impl PatchTriangles {
     /// Sorts triangles, which are in the order of their lowest vertex, by the patches of their
@@ -70,7 +101,7 @@ impl PatchTriangles {
         };
         Self {
             own: counts.into_iter().map(own).collect(),
-            others,
+            others: others.into(),
             starts,
         }
     }

@@ -117,6 +117,11 @@ impl HeapBytes for Way {
 const CATCH_UP: f64 = 1.0;
 
 impl Pins {
+    /// The vertices that are held, ascending.
+    pub(crate) fn all(&self) -> &[Pinned] {
+        &self.pinned
+    }
+
     /// Takes the pins of all cloths, and the vertices that they hold, in any order.
     /// `followed` tells the body that a pin follows, if that deforms; `rest` is where vertices
     /// start, in m.

@@ -3,6 +3,10 @@
 //!
 //! Files are read, and what is wrong with a mesh is said, before the costly part.
 
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
 use glam::DVec3;
 use sha2::{Digest as _, Sha256};
 use weft_partition::PartitionError;
@@ -14,7 +18,8 @@ use super::deforming::{self, moved};
 use super::error::WorldError;
 use super::friction::Friction;
 use super::patch_triangles::PatchTriangles;
-use super::prepared::Prepared;
+use super::prepared::{Prepared, PreparedError};
+use super::prepared_world::{Mapping, is_prepared_world};
 use super::prescribed_motion::{Pinned, Pins};
 use super::seams::{Line, checksum_of_stitches, in_seam, sew};
 use super::start::{
@@ -23,8 +28,9 @@ use super::start::{
 };
 use super::{Graphs, World, sampled};
 use crate::collide::audit::Skin;
+use crate::collide::bodies::Deforming;
 use crate::collide::tangles::{Kept, tangles_of};
-use crate::collide::{BodyMotion, Solid};
+use crate::collide::{BodyMotion, ClothSurface, Extent, Solid};
 use crate::mesh::{
     BodyMesh, FileAxes, FileMesh, RestShape, Sizes, TriMesh, build_body_of_file,
     build_cloth_of_file, build_rest, check_body, disagreement, warp,
@@ -38,25 +44,25 @@ use crate::set_up_only::SetUpOnly;
 pub(super) type Fits<'a> = &'a (dyn Fn(&MeshCounts) -> Result<(), String> + Sync);
 
 /// The scene that is set up, and the facts about it that parts of the set-up add to.
-struct SetUp<'a> {
+pub(super) struct SetUp<'a> {
     scene: &'a Scene,
     fits: Fits<'a>,
-    counts: MeshCounts,
+    pub(super) counts: MeshCounts,
     disagreements: Vec<String>,
-    checksums: Vec<[u8; 32]>,
+    pub(super) checksums: Vec<[u8; 32]>,
 }
 
 /// The bodies of a scene, one after the other.
 #[derive(Default)]
-struct SetBodies {
-    meshes: Vec<TriMesh>,
-    motions: Vec<BodyMotion>,
-    solids: Vec<Solid>,
-    defects: Vec<String>,
-    sizes_of_mended: Vec<Option<Sizes>>,
+pub(super) struct SetBodies {
+    pub(super) meshes: Vec<TriMesh>,
+    pub(super) motions: Vec<BodyMotion>,
+    pub(super) solids: Vec<Solid>,
+    pub(super) defects: Vec<String>,
+    pub(super) sizes_of_mended: Vec<Option<Sizes>>,
     /// The number of the first triangle of each that is there once for each side; the largest
     /// number if none is.
-    two_sided: Vec<u32>,
+    pub(super) two_sided: Vec<u32>,
 }
 
 /// The cloths of a scene, with vertices in its own order.
@@ -77,19 +83,25 @@ struct SetCloths {
 
 impl World {
     /// Builds the world of a scene, on the threads that are there.
-    pub(super) fn set_up(scene: &Scene, fits: Fits<'_>) -> Result<Self, WorldError> {
+    pub(super) fn set_up(
+        scene: &Scene,
+        fits: Fits<'_>,
+        mapping: Option<Mapping>,
+    ) -> Result<Self, WorldError> {
         // A file that is not there is an error before anything takes time.
-        let prepared = scene.partition.file.as_deref();
-        let mut prepared = prepared.map(Prepared::read).transpose()?;
+        let path = scene.partition.file.as_deref();
+        let file = path.map(|path| Ok::<_, WorldError>((path, open(path)?)));
+        let file = file.transpose()?;
+        if let Some((path, file)) = &file
+            && is_prepared_world(file)
+        {
+            return Self::take_prepared(scene, fits, (path, file), mapping);
+        }
+        drop(file);
+        let mut prepared = path.map(Prepared::read).transpose()?;
         let wanted = wanted(scene);
         fits(&MeshCounts::of_grids(scene)).map_err(WorldError::Memory)?;
-        let mut set_up = SetUp {
-            scene,
-            fits,
-            counts: MeshCounts::default(),
-            disagreements: Vec::new(),
-            checksums: Vec::new(),
-        };
+        let mut set_up = SetUp::new(scene, fits);
         let set_bodies = set_up.bodies()?;
         let cloths = set_up.cloths(&set_bodies)?;
         let SetUp {
@@ -129,7 +141,14 @@ impl World {
         }
         // Here METIS works on one thread again.
         let (aggregates, (model, couplings, collisions)) = parallel::join(
-            || aggregate(&wanted, (&graph, &tree), prepared),
+            || {
+                let aggregates = aggregate(&wanted, (&graph, &tree), prepared)?;
+                let coarse = aggregates
+                    .as_ref()
+                    .map(|of| of.quotient(&graph))
+                    .transpose()?;
+                Ok::<_, WorldError>((aggregates, coarse))
+            },
             || {
                 let model = model.renumbered(tree.old_to_new());
                 let couplings = || -> Result<_, PartitionError> {
@@ -148,7 +167,7 @@ impl World {
                 (model, couplings, collisions)
             },
         );
-        let (aggregates, (near, far)) = (aggregates?, couplings?);
+        let ((aggregates, coarse), (near, far)) = (aggregates?, couplings?);
         let Collisions {
             surface,
             distances,
@@ -178,15 +197,11 @@ impl World {
             sizes_of_mended,
             ..
         } = set_bodies;
-        let followed = |pin: &Pin| {
-            let mut bodies = scene.bodies.iter().zip(&motions);
-            let name = pin.follow.as_ref()?;
-            let (_, motion) = bodies.find(|(body, _)| body.name == *name)?;
-            motion.deforming().cloned()
-        };
+        let follow = |pin: &Pin| followed(scene, &motions, pin);
         let all_pins = scene.cloths.iter().flat_map(|cloth| &cloth.pins);
-        let pins = Pins::new(all_pins, pinned, followed, model.start());
+        let pins = Pins::new(all_pins, pinned, follow, model.start());
         let old = tree.new_to_old().iter();
+        let mean_edge = mean_edge(&surface);
         Ok(Self {
             bodies,
             scenery,
@@ -205,12 +220,19 @@ impl World {
                 near,
                 far,
                 aggregates,
+                coarse,
             }),
             scene: scene.clone(),
             body_meshes: meshes,
             solids,
             surface,
             mass: model.masses().iter().sum(),
+            prepared: None,
+            told_of_cloths: OnceLock::new(),
+            start_extent: Extent::of(model.start()),
+            mean_edge,
+            near_at_rest: OnceLock::new(),
+            spans,
             polygons,
             welded,
             disagreements,
@@ -222,9 +244,45 @@ impl World {
     }
 }
 
+/// The mean length of a cloth's edges at rest, in m.
+fn mean_edge(cloth: &ClothSurface) -> f64 {
+    let (rest, edges) = (cloth.rest(), cloth.surface().edges());
+    let length = |&[a, b]: &[u32; 2]| rest[a as usize].distance(rest[b as usize]);
+    edges.iter().map(length).sum::<f64>() / edges.len().max(1) as f64
+}
+
+/// Opens the file of a prepared cut or world.
+fn open(path: &Path) -> Result<File, PreparedError> {
+    weft_io::open_regular(path).map_err(|source| PreparedError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The motion of the body that a pin follows, if that deforms.
+pub(super) fn followed(scene: &Scene, motions: &[BodyMotion], pin: &Pin) -> Option<Arc<Deforming>> {
+    let mut bodies = scene.bodies.iter().zip(motions);
+    let name = pin.follow.as_ref()?;
+    let (_, motion) = bodies.find(|(body, _)| body.name == *name)?;
+    motion.deforming().cloned()
+}
+
+impl<'a> SetUp<'a> {
+    /// The set-up of a scene, of which nothing is known yet.
+    pub(super) fn new(scene: &'a Scene, fits: Fits<'a>) -> Self {
+        Self {
+            scene,
+            fits,
+            counts: MeshCounts::default(),
+            disagreements: Vec::new(),
+            checksums: Vec::new(),
+        }
+    }
+}
+
 impl SetUp<'_> {
     /// Refuses the meshes that are known by now if they do not fit.
-    fn check_fit(&self) -> Result<(), WorldError> {
+    pub(super) fn check_fit(&self) -> Result<(), WorldError> {
         (self.fits)(&self.counts).map_err(WorldError::Memory)
     }
 
@@ -236,7 +294,7 @@ impl SetUp<'_> {
     }
 
     /// Reads all bodies.
-    fn bodies(&mut self) -> Result<SetBodies, WorldError> {
+    pub(super) fn bodies(&mut self) -> Result<SetBodies, WorldError> {
         let scene = self.scene;
         let mut set = SetBodies::default();
         for body in &scene.bodies {

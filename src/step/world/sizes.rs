@@ -1,13 +1,15 @@
 //! How large the things of a scene are, a line each, and which of them are hardly meant to be so.
 
-use std::fmt;
 use std::path::Path;
+use std::{fmt, io};
 
 use glam::DVec3;
 
 use super::World;
+use crate::archive::{Archive, ArchiveFault, Loader, Saver, archives};
 use crate::collide::bodies::Sampling;
-use crate::mesh::{Sizes, TriMesh, is_usd, is_y_up_format, mass};
+use crate::heap_bytes::{counts_heap, owns_no_heap};
+use crate::mesh::{Pieces, Sizes, TriMesh, is_usd, is_y_up_format, mass};
 use crate::scene::{ClothSource, Held, Placement, Shape, Surface};
 
 /// Cloth that is longer is likely to be in other units, in m.
@@ -127,18 +129,151 @@ impl fmt::Display for ObjectSizes {
     }
 }
 
+/// What is told of the meshes of all cloths. All of these are gone through for it, so a prepared
+/// world has it.
+#[derive(Clone, Debug)]
+pub(super) struct ToldOfCloths {
+    of_cloths: Vec<MeshFacts>,
+    /// Sentences on meshes of files that seem to have y upwards, also of bodies.
+    lying: Vec<String>,
+    /// Sentences on cloth that starts far from its shape at rest.
+    far_from_rest: Vec<String>,
+    /// Sentences on pins that are far from their cloth.
+    far_pins: Vec<String>,
+}
+
+counts_heap!(ToldOfCloths: of_cloths, lying, far_from_rest, far_pins);
+archives!(ToldOfCloths: of_cloths, lying, far_from_rest, far_pins);
+
+/// The facts about the mesh of a cloth.
+#[derive(Clone, Copy, Debug)]
+struct MeshFacts {
+    sizes: Sizes,
+    /// Its mass in kg.
+    mass: f64,
+    pieces: Pieces,
+}
+
+owns_no_heap!(MeshFacts);
+
+impl Archive for MeshFacts {
+    fn save(&self, to: &mut Saver<'_>) -> io::Result<()> {
+        let Self {
+            sizes,
+            mass,
+            pieces,
+        } = self;
+        let Sizes {
+            extent,
+            vertices,
+            triangles,
+            shortest,
+            longest,
+            borders,
+            pieces: parts,
+        } = sizes;
+        let Pieces {
+            count,
+            coincident,
+            apart,
+        } = pieces;
+        extent.to_array().save(to)?;
+        [*shortest, *longest, *mass].save(to)?;
+        let counts = [
+            vertices, triangles, borders, parts, count, coincident, apart,
+        ];
+        counts.map(|count| *count).save(to)
+    }
+
+    fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
+        let extent = DVec3::from_array(Archive::load(from)?);
+        let [shortest, longest, mass] = Archive::load(from)?;
+        let counts: [usize; 7] = Archive::load(from)?;
+        let [
+            vertices,
+            triangles,
+            borders,
+            parts,
+            count,
+            coincident,
+            apart,
+        ] = counts;
+        Ok(Self {
+            sizes: Sizes {
+                extent,
+                vertices,
+                triangles,
+                shortest,
+                longest,
+                borders,
+                pieces: parts,
+            },
+            mass,
+            pieces: Pieces {
+                count,
+                coincident,
+                apart,
+            },
+        })
+    }
+}
+
 impl World {
+    /// What is told of the meshes of all cloths.
+    pub(super) fn told_of_cloths(&self) -> &ToldOfCloths {
+        self.told_of_cloths.get_or_init(|| {
+            let of_cloth = |(index, pieces)| MeshFacts {
+                sizes: Sizes::of(&self.cloth_mesh(index)),
+                mass: self.of_cloth(index, self.model().masses()).sum(),
+                pieces,
+            };
+            ToldOfCloths {
+                of_cloths: self
+                    .pieces()
+                    .into_iter()
+                    .enumerate()
+                    .map(of_cloth)
+                    .collect(),
+                lying: self.find_lying(),
+                far_from_rest: self.find_far_from_rest().collect(),
+                far_pins: self.find_far_pins(),
+            }
+        })
+    }
+
+    /// The pieces of each cloth.
+    pub(super) fn pieces_of_cloths(&self) -> impl Iterator<Item = Pieces> + '_ {
+        self.told_of_cloths().of_cloths.iter().map(|of| of.pieces)
+    }
+
+    /// A sentence for each mesh of a file that seems to have y upwards: it stands on the plane that
+    /// is the ground where y points upwards, and half of it is below z = 0; or it is a flat sheet
+    /// that would lie there, and stands on edge here with nothing to hold it.
+    pub(crate) fn lying(&self) -> &[String] {
+        &self.told_of_cloths().lying
+    }
+
+    /// A sentence for each cloth that starts far from its own shape at rest.
+    pub(super) fn far_from_rest(&self) -> &[String] {
+        &self.told_of_cloths().far_from_rest
+    }
+
+    /// A sentence for each pin whose point is far from the cloth.
+    pub(crate) fn far_pins(&self) -> &[String] {
+        &self.told_of_cloths().far_pins
+    }
+
     /// The sizes of each cloth, then those of each body.
     #[must_use]
     pub fn sizes(&self) -> Vec<ObjectSizes> {
         let scene = self.scene();
-        let cloths = scene.cloths.iter().enumerate().zip(self.pieces());
-        let cloths = cloths.map(|((index, cloth), pieces)| ObjectSizes {
+        let cloths = scene.cloths.iter().zip(&self.told_of_cloths().of_cloths);
+        let cloths = cloths.enumerate().map(|(index, (cloth, of))| ObjectSizes {
             name: cloth.name.clone(),
-            sizes: Sizes::of(&self.cloth_mesh(index)),
+            sizes: of.sizes,
             kind: ObjectKind::Cloth {
-                mass: self.of_cloth(index, self.model().masses()).sum(),
-                coincident: pieces.coincident,
+                mass: of.mass,
+                coincident: of.pieces.coincident,
                 polygons: self.polygons[index],
                 welded: self.welded[index],
             },
@@ -162,30 +297,34 @@ impl World {
 
     /// A sentence for each cloth that is very large or very small.
     pub(crate) fn odd_sizes(&self) -> Vec<String> {
-        let cloths = self.scene().cloths.iter().enumerate();
-        let told = cloths.filter_map(|(index, cloth)| {
-            let length = Sizes::of(&self.cloth_mesh(index)).length();
-            let is = if length > LONG {
-                "more than 10 m"
-            } else if length < SHORT {
-                "less than 1 cm"
-            } else {
-                return None;
-            };
-            let mend = match &cloth.source {
-                ClothSource::Grid { .. } => "give grid.size with the unit that is meant".to_owned(),
-                ClothSource::Shirt { .. } => {
-                    "give shirt.height with the unit that is meant".to_owned()
-                }
-                ClothSource::File {
-                    path, placement, ..
-                } => remedy(length, path, placement),
-            };
-            let name = &cloth.name;
-            Some(format!(
-                "cloth `{name}` is {length:.3e} m long, {is}: {mend}, unless that is meant"
-            ))
-        });
+        let cloths = self.scene().cloths.iter();
+        let told = cloths
+            .zip(&self.told_of_cloths().of_cloths)
+            .filter_map(|(cloth, of)| {
+                let length = of.sizes.length();
+                let is = if length > LONG {
+                    "more than 10 m"
+                } else if length < SHORT {
+                    "less than 1 cm"
+                } else {
+                    return None;
+                };
+                let mend = match &cloth.source {
+                    ClothSource::Grid { .. } => {
+                        "give grid.size with the unit that is meant".to_owned()
+                    }
+                    ClothSource::Shirt { .. } => {
+                        "give shirt.height with the unit that is meant".to_owned()
+                    }
+                    ClothSource::File {
+                        path, placement, ..
+                    } => remedy(length, path, placement),
+                };
+                let name = &cloth.name;
+                Some(format!(
+                    "cloth `{name}` is {length:.3e} m long, {is}: {mend}, unless that is meant"
+                ))
+            });
         told.collect()
     }
 
@@ -211,10 +350,8 @@ impl World {
         told.collect()
     }
 
-    /// A sentence for each mesh of a file that seems to have y upwards: it stands on the plane that
-    /// is the ground where y points upwards, and half of it is below z = 0; or it is a flat sheet
-    /// that would lie there, and stands on edge here with nothing to hold it.
-    pub(crate) fn lying(&self) -> Vec<String> {
+    /// See [`Self::lying`].
+    fn find_lying(&self) -> Vec<String> {
         let scene = self.scene();
         let gravity = scene.gravity.at(0.0).abs();
         if gravity.z <= gravity.x.max(gravity.y) {
@@ -271,8 +408,8 @@ impl World {
         told
     }
 
-    /// A sentence for each pin whose point is far from the cloth.
-    pub(crate) fn far_pins(&self) -> Vec<String> {
+    /// See [`Self::far_pins`].
+    fn find_far_pins(&self) -> Vec<String> {
         let mut told = Vec::new();
         for (index, cloth) in self.scene().cloths.iter().enumerate() {
             let points = cloth
@@ -569,7 +706,7 @@ mod tests {
         let told = |world: &World| {
             let mut told = world.odd_sizes();
             told.extend(world.odd_bodies());
-            told.extend(world.lying());
+            told.extend_from_slice(world.lying());
             told
         };
         // Sensible: upright, hanging in the air, around the origin, or said to be so.

@@ -17,11 +17,11 @@ impl World {
         warnings.extend(self.odd_sizes());
         warnings.extend(self.odd_bodies());
         warnings.extend(self.coarsely_sampled());
-        warnings.extend(self.lying());
+        warnings.extend_from_slice(self.lying());
         warnings.extend(self.disagreements.iter().cloned());
         warnings.extend(self.defects.iter().cloned());
-        warnings.extend(self.far_from_rest());
-        warnings.extend(self.far_pins());
+        warnings.extend_from_slice(self.far_from_rest());
+        warnings.extend_from_slice(self.far_pins());
         warnings.extend(self.doubled_vertices());
         warnings.extend(self.uneven_bending());
         warnings.extend(self.stretch_of_bending());
@@ -45,8 +45,8 @@ impl World {
         })
     }
 
-    /// Cloth that starts far from its own shape at rest.
-    fn far_from_rest(&self) -> impl Iterator<Item = String> {
+    /// See [`Self::far_from_rest`].
+    pub(super) fn find_far_from_rest(&self) -> impl Iterator<Item = String> {
         let cloths = self.scene().cloths.iter().enumerate();
         cloths.filter_map(|(index, cloth)| {
             cloth.rest.as_ref()?;
@@ -108,7 +108,7 @@ impl World {
 
     /// Cloth of pieces that lie edge to edge, and are not sewn.
     fn doubled_vertices(&self) -> Vec<String> {
-        let cloths = self.scene().cloths.iter().zip(self.pieces());
+        let cloths = self.scene().cloths.iter().zip(self.pieces_of_cloths());
         cloths
             .filter(|(_, pieces)| pieces.apart > 0)
             .map(|(cloth, Pieces { count, apart, .. })| {
