@@ -32,6 +32,8 @@ pub(crate) struct MemoryReport {
     contact_bytes: u64,
     /// The memory that this machine has left for a process, before the run.
     left_bytes: Option<u64>,
+    /// Whether the world is a prepared one, which MPI processes map.
+    prepared: bool,
 }
 
 #[derive(Serialize)]
@@ -91,6 +93,7 @@ impl MemoryReport {
             contact_bytes: CONTACT_HELD,
             // The world of this process will be in the other.
             left_bytes: left().map(|left| left.saturating_add(world_bytes)),
+            prepared: world.is_prepared(),
         })
     }
 
@@ -137,6 +140,12 @@ impl MemoryReport {
         if let Some(peak) = self.set_up_peak_bytes {
             line("peak of this process, which set it up", peak);
         }
+        let mapped = match self.prepared {
+            true => {
+                "# under MPI a process maps the prepared world, and holds the pages of it that its rank reads\n"
+            }
+            false => "",
+        };
         let head = format!(
             "# memory with {} {}, before contacts           {:>9} {:>10}\n",
             self.ranks,
@@ -144,7 +153,7 @@ impl MemoryReport {
             "MB",
             "B/vertex"
         );
-        let mut text = head + &text;
+        let mut text = head + &text + mapped;
         let _ = writeln!(
             text,
             "# each contact takes about {} bytes more{}",

@@ -155,6 +155,9 @@ RUNS
 same_state scenes/quick.toml
 same_state scenes/drape-floor.toml --set time.end=0.06
 same_state scenes/drape-free.toml --set time.end=0.06
+"$weft" prepare scenes/quick.toml --out "$out/quick.world" >"$out/stdout"
+same_state scenes/quick.toml --set partition.file="$out/quick.world"
+same_state scenes/quick.toml --set partition.file="$out/quick.world" --set partition.state=subscribed
 grep -q '"comm": "mpi"' "$out/mpi/run.json" || fail "run.json does not tell of MPI"
 grep -q '"exit": 0' "$out/mpi/run.json" || fail "run.json does not tell the end"
 
@@ -305,6 +308,16 @@ mesh_of() { echo "cd '$out/$1' && exec '$PWD/$weft' run mesh.toml --quiet --out 
 fails 3 ".*rank 1 has meshes with the digest [0-9a-f]* where rank 0 has meshes with" \
     1 sh -c "$(mesh_of a)" : -n 1 sh -c "$(mesh_of b)"
 [ ! -e "$out/d" ] || fail "ranks that differ left files"
+# One process finds a fault in its share of a prepared world, and all end.
+cp "$out/quick.world" "$out/bad.world"
+printf 'x' | dd of="$out/bad.world" bs=1 seek=5000 conv=notrunc status=none
+fails 3 'rank 0 on .*bad.world is damaged: the checksum of the bytes from 4096 on' \
+    3 "$weft" "${quick[@]}" --out "$out/d" --set partition.file="$out/bad.world"
+# Processes that have prepared worlds of one scene, made with other settings.
+"$weft" prepare scenes/quick.toml --set partition.patches=8 --out "$out/b/quick.world" >"$out/stdout"
+fails 3 'rank [12] on .*quick.world is (the cut )?of another' 1 "$weft" "${quick[@]}" --out "$out/d" --set partition.file="$out/quick.world" : \
+    -n 2 sh -c "cp '$out/b/quick.world' '$out/b/own.world' && exec '$PWD/$weft' run scenes/quick.toml --quiet --out '$out/d' --set partition.file='$out/b/own.world'"
+[ ! -e "$out/d" ] || fail "a prepared world that was refused left files"
 # Another build: a byte more at the end of the file, which the system does not look at.
 cp "$weft" "$out/other-weft"
 printf 'x' >>"$out/other-weft"

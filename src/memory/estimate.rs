@@ -7,7 +7,7 @@
 //!
 //! A vertex counts as two triangles do: a mesh has about twice as many triangles as vertices.
 
-use crate::scene::{Pipeline, Preconditioner, Scene};
+use crate::scene::{Pipeline, Preconditioner, RankState, Scene};
 use crate::step::MeshCounts;
 
 /// The ranks of a run, as far as memory depends on them.
@@ -74,6 +74,16 @@ const WORLD_LAYERS: f64 = 180.0;
 const WORLD_CERTIFIED: f64 = 20.0;
 /// The world, for each triangle of a body.
 const WORLD_BODY: f64 = 500.0;
+/// A prepared world that is mapped, for each vertex of which all is read: with graphs and rest
+/// shapes, which only the set-up of ranks reads.
+const MAPPED: f64 = 790.0;
+/// The pages of it that are read beside those of a rank's own vertices: a share of these, for
+/// neighbours, and a share of all, for what is read here and there.
+const MAPPED_BESIDE: f64 = 0.3;
+const MAPPED_SPREAD: f64 = 0.08;
+/// The part of [`ALL`] that are states of vertices: a rank that subscribes holds those that it
+/// knows.
+const ALL_STATES: f64 = 120.0;
 /// The set-up and the world, for each triangle of a body that is sampled, besides the samples.
 const SET_UP_SAMPLED: f64 = 350.0;
 const WORLD_SAMPLED: f64 = 160.0;
@@ -109,16 +119,27 @@ pub(super) fn peak(scene: &Scene, counts: &MeshCounts, ranks: Ranks) -> f64 {
     let set_up =
         SET_UP + SET_UP_LAYERS * layers + SET_UP_CERTIFIED * certified + SET_UP_COARSE * coarse;
     let (sampled, samples) = (counts.sampled_triangles as f64, counts.sample_bytes as f64);
+    // The share of all vertices that a rank owns, with those beside them.
+    let around = (1.0 + MAPPED_BESIDE) / ranks.all as f64;
+    let read = (around + MAPPED_SPREAD).min(1.0);
+    let set_up = if counts.mapped { 0.0 } else { set_up };
     let set_up = set_up * vertices + SET_UP_BODY * bodies;
     let set_up = set_up + SET_UP_SAMPLED * sampled + SET_UP_SAMPLES * samples;
-    let world = WORLD + WORLD_LAYERS * layers + WORLD_CERTIFIED * certified;
+    let world = match counts.mapped {
+        true => MAPPED * read,
+        false => WORLD + WORLD_LAYERS * layers + WORLD_CERTIFIED * certified,
+    };
     let world = world * vertices + WORLD_BODY * bodies + WORLD_SAMPLED * sampled + samples;
     let owned = OWNED
         + OWNED_LAYERS * layers
         + OWNED_COARSE * coarse
         + OWNED_SWEEPS * is(Preconditioner::PatchSsor)
         + OWNED_HISTORY * history;
-    let all = ALL + ALL_LAYERS * layers + ALL_COARSE * coarse;
+    let subscribes = scene.partition.state == RankState::Subscribed
+        && contact.pipeline != Pipeline::History
+        && scene.seams.is_empty();
+    let unknown = f64::from(u8::from(subscribes)) * ALL_STATES * (1.0 - read);
+    let all = ALL + ALL_LAYERS * layers + ALL_COARSE * coarse - unknown;
     let rank = (owned / ranks.all as f64 + all) * vertices;
     let output = &scene.output;
     let pictures = if output.pictures {

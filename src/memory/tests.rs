@@ -22,6 +22,7 @@ const MILLION: MeshCounts = MeshCounts {
     body_triangles: 0,
     sampled_triangles: 0,
     sample_bytes: 0,
+    mapped: false,
 };
 
 fn may(bytes: u64) -> impl Fn(u64) -> Option<Allowed> {
@@ -118,4 +119,28 @@ fn cloth_that_does_not_fit_is_refused_before_it_is_made() {
     assert!(matches!(error, WorldError::Memory(_)), "{error}");
     assert_eq!(error.exit_code(), 3);
     assert!(build(&scene(&[]), 1, Ranks::none(), Limit::Left).is_ok());
+}
+
+/// A process that maps a prepared world, and subscribes to the state of others, needs a share of
+/// what one alone needs.
+#[test]
+fn processes_of_a_prepared_world_need_less_the_more_there_are() {
+    let scene = scene(&[
+        ("partition.state", "\"subscribed\""),
+        ("output.pictures", "false"),
+        ("output.frames", "false"),
+        ("output.checkpoints", "false"),
+    ]);
+    let mapped = MeshCounts {
+        mapped: true,
+        ..MILLION
+    };
+    let needs = |counts, all| estimate::peak(&scene, counts, Ranks::process(all, 1));
+    let one = needs(&MILLION, 1);
+    assert!(needs(&mapped, 4) < 0.42 * one);
+    assert!(needs(&mapped, 16) < 0.2 * one);
+    assert!(needs(&mapped, 64) < 0.5 * needs(&MILLION, 64));
+    for all in [4, 16, 64] {
+        assert!(needs(&mapped, all) < needs(&MILLION, all), "{all}");
+    }
 }

@@ -70,7 +70,6 @@ pub(crate) struct Sheet {
     pub(crate) far: Graph,
     pub(crate) all: Graph,
     pub(crate) aggregates: Aggregates,
-    pub(crate) coarse: Graph,
     /// Least mass of a vertex; springs are of stiffness 1 to 2.
     pub(crate) mass: f64,
     side: u32,
@@ -132,10 +131,8 @@ impl Sheet {
             group: 4,
             ..AggregateOptions::default()
         };
-        let aggregates = Aggregates::build(&all, &tree, &options).unwrap();
         Self {
-            coarse: aggregates.quotient(&all).unwrap(),
-            aggregates,
+            aggregates: Aggregates::build(&all, &tree, &options).unwrap(),
             near: renumbered(Graph::from_edges(count, near).unwrap()),
             far: renumbered(Graph::from_edges(count, far).unwrap()),
             all,
@@ -176,9 +173,10 @@ impl Sheet {
             Kind::MultilevelJacobi => (Smoother::BlockJacobi, true),
             Kind::MultilevelSsor => (Smoother::PatchSsor, true),
         };
+        let coarse = self.aggregates.quotient(&self.all).unwrap();
         let multilevel = two.then_some(Multilevel {
             aggregates: &self.aggregates,
-            coarse: &self.coarse,
+            coarse: &coarse,
         });
         let ownership = self.ownership(ranks);
         Preconditioner::new(

@@ -1,4 +1,4 @@
-//! Tests of `weft prepare` and of scenes that take their cut from a file.
+//! Tests of `weft prepare` and of scenes that take their world, or their cut, from a file.
 
 use std::fs;
 
@@ -18,10 +18,10 @@ fn hash(output: &std::process::Output) -> String {
 fn a_run_of_a_prepared_cut_ends_with_the_same_hash_and_goes_on_without_it() {
     let place = Place::new();
     let expected = hash(&place.weft("run small.toml --steps 4 --out plain"));
-    let prepared = place.weft("prepare small.toml");
+    let prepared = place.weft("prepare small.toml --cut");
     let told = String::from_utf8(prepared.stdout).unwrap();
     assert!(
-        told.contains("Wrote small.cut: 144 vertices in 8 patches"),
+        told.contains("Wrote small.cut: the cut of 144 vertices in 8 patches"),
         "{told}"
     );
     let set = "--set partition.file=small.cut";
@@ -35,7 +35,47 @@ fn a_run_of_a_prepared_cut_ends_with_the_same_hash_and_goes_on_without_it() {
     let rest = place.weft("run small.toml --steps 4 --out half --resume");
     assert_eq!(hash(&rest), expected);
     // Once more, over the file that is there.
-    assert_eq!(place.weft("prepare small.toml").status.code(), Some(0));
+    assert_eq!(
+        place.weft("prepare small.toml --cut").status.code(),
+        Some(0)
+    );
+}
+
+#[test]
+fn a_run_of_a_prepared_world_ends_with_the_same_hash_on_any_ranks() {
+    let place = Place::new();
+    let expected = hash(&place.weft("run small.toml --steps 4 --out plain"));
+    let prepared = place.weft("prepare small.toml");
+    let told = String::from_utf8(prepared.stdout).unwrap();
+    assert!(
+        told.contains("Wrote small.world: 144 vertices in 8 patches"),
+        "{told}"
+    );
+    let set = "--set partition.file=small.world";
+    for ranks in [1, 3] {
+        let run = format!("run small.toml --steps 4 --ranks {ranks} --out of{ranks} {set}");
+        assert_eq!(hash(&place.weft(&run)), expected);
+    }
+    // A run goes on without the file, and steps may be others than those it was made with.
+    let half = format!("run small.toml --steps 2 --ranks 2 --out half {set}");
+    assert_eq!(place.weft(&half).status.code(), Some(0));
+    let rest = place.weft("run small.toml --steps 4 --out half --resume");
+    assert_eq!(hash(&rest), expected);
+    let other = format!("run small.toml --steps 1 --out other {set} --set time.step=1ms");
+    assert_eq!(place.weft(&other).status.code(), Some(0));
+    let told = place.weft(&format!("check small.toml --ranks 2 {set}"));
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("a process maps the prepared world"), "{told}");
+    // It is refused for another scene, and nothing is written.
+    let other = format!("run small.toml --out no {set} --set contact.thickness=\"3 mm\"");
+    let refused = place.weft(&other);
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{told}");
+    assert!(
+        told.contains("small.world") && told.contains("thickness"),
+        "{told}"
+    );
+    assert!(!place.path("no").exists());
 }
 
 #[test]
@@ -55,7 +95,7 @@ fn files_that_are_no_cut_of_the_scene_are_refused_and_left_alone() {
     fs::write(place.path("notes.txt"), "my notes, and no cut").unwrap();
     let told = fails("prepare small.toml --out notes.txt", 2);
     assert!(
-        told.contains("notes.txt is there and is no prepared cut"),
+        told.contains("notes.txt is there and is no prepared scene"),
         "{told}"
     );
     assert_eq!(
@@ -64,7 +104,7 @@ fn files_that_are_no_cut_of_the_scene_are_refused_and_left_alone() {
     );
     let told = fails("run small.toml --out out --set partition.file=notes.txt", 3);
     assert!(told.contains("notes.txt is no prepared cut"), "{told}");
-    place.weft("prepare small.toml --out a.cut");
+    place.weft("prepare small.toml --cut --out a.cut");
     let other = "run small.toml --out out --set partition.file=a.cut --set cloth.grid.vertices=14";
     let told = fails(other, 3);
     assert!(told.contains("is the cut of another mesh"), "{told}");

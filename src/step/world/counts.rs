@@ -23,6 +23,8 @@ pub struct MeshCounts {
     pub sampled_triangles: u64,
     /// The bytes of the samples of these bodies.
     pub sample_bytes: u64,
+    /// Whether what is made of cloth is mapped from a prepared world, and not made.
+    pub mapped: bool,
 }
 
 impl MeshCounts {
@@ -94,6 +96,7 @@ impl MeshCounts {
             body_triangles: self.body_triangles.max(other.body_triangles),
             sampled_triangles: self.sampled_triangles.max(other.sampled_triangles),
             sample_bytes: self.sample_bytes.max(other.sample_bytes),
+            mapped: self.mapped && other.mapped,
         }
     }
 }

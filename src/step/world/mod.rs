@@ -505,6 +505,12 @@ impl World {
         hex(&hasher.finalize())
     }
 
+    /// Whether it was taken from a prepared world.
+    #[must_use]
+    pub fn is_prepared(&self) -> bool {
+        self.prepared.is_some()
+    }
+
     /// The checksum of the prepared world that it was taken from, if it was.
     #[must_use]
     pub(crate) fn prepared_digest(&self) -> Option<&[u8]> {

@@ -232,6 +232,7 @@ impl World {
         set_up.counts = MeshCounts {
             vertices,
             triangles,
+            mapped: mapping.is_some(),
             ..MeshCounts::default()
         };
         let set_bodies = set_up.bodies()?;
