@@ -12,15 +12,15 @@ use crate::heap_bytes::HeapBytes;
 
 /// Values, of which each run of ones with equal bits is held once.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct EqualRuns<T> {
+pub(crate) struct EqualRuns<T: Clone + 'static> {
     /// The number of the first value of each run.
-    firsts: Vec<u32>,
-    values: Vec<T>,
+    firsts: Array<u32>,
+    values: Array<T>,
     /// How many values there are.
     count: usize,
 }
 
-impl<T: HeapBytes> HeapBytes for EqualRuns<T> {
+impl<T: HeapBytes + Clone> HeapBytes for EqualRuns<T> {
     fn heap_bytes(&self) -> usize {
         self.firsts.heap_bytes() + self.values.heap_bytes()
     }
@@ -34,10 +34,9 @@ impl<T: Pod> Archive for EqualRuns<T> {
     }
 
     fn load(from: &mut Loader<'_>) -> Result<Self, ArchiveFault> {
-        let (firsts, values): (Array<u32>, Array<T>) = (from.array()?, from.array()?);
         Ok(Self {
-            firsts: firsts.into_owned(),
-            values: values.into_owned(),
+            firsts: from.array()?,
+            values: from.array()?,
             count: usize::load(from)?,
         })
     }
@@ -60,8 +59,8 @@ impl<T: NoUninit> FromIterator<T> for EqualRuns<T> {
         firsts.shrink_to_fit();
         values.shrink_to_fit();
         Self {
-            firsts,
-            values,
+            firsts: firsts.into(),
+            values: values.into(),
             count,
         }
     }
@@ -89,7 +88,7 @@ impl<T: Copy> EqualRuns<T> {
         let ends = self.firsts.iter().skip(1).map(|&first| first as usize);
         let runs = self.firsts.iter().zip(ends.chain([self.count]));
         let lengths = runs.map(|(&first, end)| end - first as usize);
-        let values = lengths.zip(&self.values);
+        let values = lengths.zip(self.values.iter());
         values.flat_map(|(length, &value)| iter::repeat_n(value, length))
     }
 }

@@ -45,9 +45,22 @@ impl<T: Pod> Sparse<T> {
         Self(Room::Mapped(map))
     }
 
+    /// An array of this many zeros, whose pages take memory as they are written, or at once.
+    pub(crate) fn new(len: usize, sparse: bool) -> Self {
+        match sparse {
+            true => Self::zeros(len),
+            false => Self::from(vec![T::zeroed(); len]),
+        }
+    }
+
+    /// An array of this many zeros, of which memory is taken as for this one.
+    pub(crate) fn like(&self, len: usize) -> Self {
+        Self::new(len, matches!(self.0, Room::Mapped(_)))
+    }
+
     /// A copy of these ranges, which is zero elsewhere.
     pub(crate) fn clone_of(&self, ranges: impl IntoIterator<Item = Range<usize>>) -> Self {
-        let mut copy = Self::zeros(self.len());
+        let mut copy = self.like(self.len());
         for range in ranges {
             copy[range.clone()].copy_from_slice(&self[range]);
         }
@@ -68,9 +81,10 @@ impl<T: Pod> Default for Sparse<T> {
 
 impl<T: Pod> Clone for Sparse<T> {
     fn clone(&self) -> Self {
-        let mut copy = Self::zeros(self.len());
-        copy.copy_from_slice(self);
-        copy
+        match &self.0 {
+            Room::Heap(all) => Self(Room::Heap(all.clone())),
+            Room::Mapped(_) => self.clone_of(std::iter::once(0..self.len())),
+        }
     }
 
     fn clone_from(&mut self, other: &Self) {

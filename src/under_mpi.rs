@@ -63,8 +63,11 @@ pub(crate) fn run_scene(
             let limit = memory_limit(arguments.memory)?;
             let mapping = Mapping {
                 map: weft_mpi::map_file,
-                process: mpi.rank().index(),
-                processes: mpi.size(),
+                process: (mpi.hosts().iter())
+                    .take(mpi.rank().index())
+                    .filter(|host| *host == own)
+                    .count(),
+                processes: here,
             };
             let threads = arguments.threads.into();
             let world = memory::build_mapped(&scene, threads, ranks, limit, mapping);

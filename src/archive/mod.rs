@@ -39,7 +39,16 @@ pub(crate) enum ArchiveFault {
     Short,
     /// The file cannot be read.
     #[error(transparent)]
-    Read(#[from] io::Error),
+    Read(io::Error),
+}
+
+impl From<io::Error> for ArchiveFault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Short,
+            _ => Self::Read(error),
+        }
+    }
 }
 
 /// A value that is kept in an archive.
@@ -187,12 +196,19 @@ impl<'a> Loader<'a> {
 pub(crate) fn read_at(file: &File, from: u64, into: &mut [u8]) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_exact_at(file, into, from);
-    #[cfg(not(unix))]
+    #[cfg(windows)]
     {
-        use std::io::{Read as _, Seek as _, SeekFrom};
-        let mut file = file.try_clone()?;
-        file.seek(SeekFrom::Start(from))?;
-        file.read_exact(into)
+        let (mut from, mut left) = (from, into);
+        while !left.is_empty() {
+            match std::os::windows::fs::FileExt::seek_read(file, left, from)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => {
+                    from += count as u64;
+                    left = &mut left[count..];
+                }
+            }
+        }
+        Ok(())
     }
 }
 

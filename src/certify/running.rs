@@ -116,6 +116,7 @@ fn take_steps(
     let began_through = !simulation.kept().is_empty();
     let is_first = comm.rank() == Rank(0);
     // Ranks that know only some vertices complete each other's states.
+    simulation.complete(comm)?;
     simulation.keep_checked(is_first || world.subscribes());
     let hand_on = |simulation: &mut Simulation<'_>| {
         let states = simulation.take_checked();

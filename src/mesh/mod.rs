@@ -54,6 +54,7 @@ pub use build::{BodyMesh, build_body, build_body_of_file, build_cloth, build_clo
 pub use check::{check_body, check_cloth, check_spacing, check_thickness};
 pub use error::{Fault, FaultKind, FilePlace, MeshError};
 pub use file_mesh::{Faces, FileAxes, FileMesh, Group, Texture, Wanted, join_equal};
+pub(crate) use glb::files_beside;
 #[cfg(test)]
 pub(crate) use glb::made;
 pub use grid::{grid, plane};

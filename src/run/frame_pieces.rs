@@ -62,11 +62,15 @@ impl<'w> OwnPiece<'w> {
         let mut ghosts = Vec::new();
         let mut tells: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         let (mut own, mut numbers, mut around) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, triangle) in (0..).zip(world.model().triangles()) {
+        let patches = ownership.patches(me);
+        let mut touching: Vec<u32> = patches
+            .flat_map(|patch| world.patch_triangles().of(patch))
+            .collect();
+        touching.sort_unstable();
+        touching.dedup();
+        for number in touching {
+            let triangle = &world.model().triangles()[number as usize];
             let others = triangle.iter().copied().filter(|&corner| !is_own(corner));
-            if others.clone().count() == 3 {
-                continue;
-            }
             around.push(number);
             let lowest = triangle.iter().copied().min().unwrap_or_default();
             if is_own(lowest) {

@@ -35,7 +35,8 @@ pub(super) const STRAIN_SLACK: f64 = 0.02;
 
 /// The record of the partition of a world for ranks that are all of this process.
 pub(super) fn partition_record(world: &World, ranks: usize) -> Result<PartitionRecord, RunError> {
-    let of_ranks = (0..ranks).map(|rank| quality_of(world, ranks, rank));
+    let ownership = Ownership::new(world.tree(), ranks).map_err(StepError::from)?;
+    let of_ranks = (0..ranks).map(|rank| quality_of(world, &ownership, rank));
     Ok(partition_of(
         world,
         &of_ranks.collect::<Result<Vec<_>, _>>()?,
@@ -47,7 +48,9 @@ pub(super) fn shared_partition_record(
     world: &World,
     comm: &mut dyn Comm,
 ) -> Result<PartitionRecord, RunError> {
-    let RankQuality { cut, halo, weight } = quality_of(world, comm.size(), comm.rank().index())?;
+    let ownership = Ownership::new(world.tree(), comm.size()).map_err(StepError::from)?;
+    let own = quality_of(world, &ownership, comm.rank().index())?;
+    let RankQuality { cut, halo, weight } = own;
     let own = bytemuck::bytes_of(&[cut, halo, weight]).to_vec();
     let mut of_ranks = Vec::with_capacity(comm.size());
     for (from, bytes) in (0..).map(Rank).zip(comm.allgather(own)?) {
@@ -61,9 +64,8 @@ pub(super) fn shared_partition_record(
     Ok(partition_of(world, &of_ranks))
 }
 
-fn quality_of(world: &World, ranks: usize, rank: usize) -> Result<RankQuality, RunError> {
-    let ownership = Ownership::new(world.tree(), ranks).map_err(StepError::from)?;
-    let quality = RankQuality::new(&world.graphs().matrix, &ownership, rank);
+fn quality_of(world: &World, ownership: &Ownership, rank: usize) -> Result<RankQuality, RunError> {
+    let quality = RankQuality::new(&world.graphs().matrix, ownership, rank);
     Ok(quality.map_err(StepError::from)?)
 }
 

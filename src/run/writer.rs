@@ -19,6 +19,7 @@ use crate::output::{
     OutputError, Picture, PieceArrays, PiecesPlace, PolyData, Progress, RunDirectory, StateHash,
     Values, cloth_file, mesh_file, pieces_file,
 };
+use crate::scene::Pieces;
 use crate::step::{Breach, CrossingCounts, Ledger, Simulation, StepReport, World};
 
 /// A frame is due at a step that is no more than this before its time, in s.
@@ -79,7 +80,8 @@ impl<'w> Writer<'w> {
         let directory = &start.directory;
         let header = start.checkpoint.as_ref().map(|c| &c.header);
         let new_to_old = world.tree().new_to_old();
-        let triangles = if scene.output.frames || options.audit.is_some() {
+        let in_pieces = scene.output.pieces == Pieces::Rank;
+        let triangles = if scene.output.frames && !in_pieces || options.audit.is_some() {
             let triangles = world.model().triangles().iter();
             let triangles = triangles.map(|t| t.map(|v| new_to_old[v as usize]));
             triangles.collect()
@@ -128,7 +130,10 @@ impl<'w> Writer<'w> {
             digest: OnceCell::new(),
             next_frame: header.map_or(0, |header| header.next_frame),
             triangles,
-            passing: world.passing_in_order(),
+            passing: match options.audit {
+                Some(_) => world.passing_in_order(),
+                None => Passing::default(),
+            },
             frames: header.map_or(0, |header| header.frames as usize),
             deepest: header
                 .and_then(|h| h.deepest_m)

@@ -94,10 +94,10 @@ impl Grown {
 
 /// The bytes of a vector.
 const VECTOR: u64 = size_of::<DVec3>() as u64;
-/// The changes and the states of contacts as they were when the substep began, and new positions.
+/// The changes and the states of contacts as they were when the substep began.
 const STATE: Grown = Grown {
     owned: 2 * VECTOR + size_of::<VertexState>() as u64,
-    all: VECTOR,
+    all: 0,
 };
 /// Vectors of impulses, limits of rest, marks.
 const RESPONSE: Grown = Grown {
@@ -160,6 +160,11 @@ impl Simulation<'_> {
     /// made when they are first used: those of the solve are made here, and the others are
     /// foreseen by their bytes for each vertex.
     fn into_memory_after_a_step(mut self) -> Vec<MemoryPart> {
+        // Pages of these arrays count when they are written, as a step does for all that is known.
+        for run in self.state.runs_here() {
+            self.exchange.fill(run.clone());
+            self.detection.foreseen[run].fill(DVec3::ONE);
+        }
         let system = &self.system;
         self.solver.cg.make_room(&system.matrix, &system.filter);
         let mut parts = self.memory();

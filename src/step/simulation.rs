@@ -225,11 +225,16 @@ impl<'w> Simulation<'w> {
         let watched = substep.controller.cuts() || contact.strain_change.is_some();
         let shares = solver.cg.shares();
         let iterates = settings.newton > 1;
+        let knows_few = state.subscriptions.is_some();
         let many = Many::new(world, &domain, &state, options, &team);
         Ok(Self {
             world,
             local: LocalState::new(world, &domain),
-            detection: Detection::new(vertices, options, contact.certify || many.is_some()),
+            detection: Detection::new(
+                (vertices, knows_few),
+                options,
+                contact.certify || many.is_some(),
+            ),
             system: LinearSystem::new(world, &domain, matrix, shares, &neighbourhood),
             integrator: TimeIntegrator::new(
                 settings.integrator,
@@ -237,7 +242,7 @@ impl<'w> Simulation<'w> {
                 &domain.plan,
             ),
             response: Response::new(&domain, &team, watched, &neighbourhood),
-            exchange: Exchange::new(vertices),
+            exchange: Exchange::new(vertices, knows_few),
             certification: Certification::new(world),
             impulses: Impulses::default(),
             many,
@@ -310,7 +315,8 @@ impl<'w> Simulation<'w> {
     }
 
     /// Keeps the state after each part of a step from now on, beginning with the present one, or
-    /// keeps none. Where ranks know only some vertices, all of them must do the same.
+    /// keeps none. Where ranks know only some vertices, all of them must do the same, and each must
+    /// have [all of them](Self::complete) where it begins.
     pub fn keep_checked(&mut self, keeps: bool) {
         self.checked = keeps.then(|| {
             vec![CheckedState {
@@ -661,8 +667,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// The largest principal strain of each triangle whose lowest vertex this rank owns, ascending
-    /// by the triangles' numbers. It is infinite where a triangle has collapsed. Positions must be
-    /// [`complete`](Self::complete).
+    /// by the triangles' numbers. It is infinite where a triangle has collapsed.
     #[must_use]
     pub fn own_strains(&self) -> Vec<f64> {
         let (model, owned) = (self.world.model(), self.domain.owned());

@@ -62,6 +62,11 @@ impl State {
     pub(crate) fn subscribed(world: &World, domain: &Domain, shares: Shares) -> Self {
         let vertices = world.model().start().len();
         let [mut x, mut v] = [Sparse::zeros(vertices), Sparse::zeros(vertices)];
+        if cfg!(debug_assertions) {
+            // What is not known is no number.
+            x.fill(DVec3::NAN);
+            v.fill(DVec3::NAN);
+        }
         let mut take = |range: Range<usize>| {
             x[range.clone()].copy_from_slice(&world.model().start()[range.clone()]);
             for vertex in range {
@@ -155,7 +160,7 @@ impl LocalState {
         }
         Self {
             x: vec![DVec3::ZERO; domain.plan.local_len()],
-            v: Sparse::zeros(domain.plan.local_len()),
+            v: Sparse::new(domain.plan.local_len(), false),
             halo: patches,
         }
     }

@@ -107,7 +107,7 @@ fn files_that_are_no_cut_of_the_scene_are_refused_and_left_alone() {
     place.weft("prepare small.toml --cut --out a.cut");
     let other = "run small.toml --out out --set partition.file=a.cut --set cloth.grid.vertices=14";
     let told = fails(other, 3);
-    assert!(told.contains("is the cut of another mesh"), "{told}");
+    assert!(told.contains("was made of another mesh"), "{told}");
     assert!(!place.path("out").exists());
     let told = fails("prepare small.toml --out none/a.cut", 5);
     assert!(told.contains("a.cut"), "{told}");

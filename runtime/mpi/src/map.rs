@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
 
 use memmap2::Mmap;
 
@@ -18,13 +17,12 @@ use memmap2::Mmap;
 /// its place. A process that reads what has been cut off a file is killed by the system (SIGBUS).
 ///
 /// # Errors
-/// The file cannot be opened or mapped.
-pub fn map_file(path: &Path) -> io::Result<&'static [u8]> {
-    let file = File::open(path)?;
+/// The file cannot be mapped.
+pub fn map_file(file: &File) -> io::Result<&'static [u8]> {
     // SAFETY: the mapping is private and read only, and the process never writes to the file. If
     // another one does, bytes of the slice may change under those who read them: whoever starts the
     // job is told not to, for the files of a job are its own.
-    let map = unsafe { Mmap::map(&file)? };
+    let map = unsafe { Mmap::map(file)? };
     Ok(Box::leak(Box::new(map)))
 }
 
@@ -38,9 +36,10 @@ mod tests {
     fn a_mapped_file_has_the_bytes_of_the_file() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"weft").unwrap();
-        assert_eq!(map_file(file.path()).unwrap(), b"weft");
-        let gone = file.path().to_owned();
+        let mapped = map_file(file.as_file()).unwrap();
+        assert_eq!(mapped, b"weft");
+        // The mapping outlives the file.
         file.close().unwrap();
-        assert!(map_file(&gone).is_err());
+        assert_eq!(mapped, b"weft");
     }
 }

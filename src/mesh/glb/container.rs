@@ -2,7 +2,7 @@
 //!
 //! Sizes and places that the file gives are not trusted: each is checked before it is used.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -130,6 +130,18 @@ pub(super) fn other_buffers(
         read.push(Some((name, bytes)));
     }
     Ok(read)
+}
+
+/// The files in which a glTF file keeps its data, as it names them; none of one that is no glTF.
+/// They are relative to its folder.
+pub(crate) fn files_beside(text: &[u8]) -> Vec<PathBuf> {
+    let document: serde_json::Value = serde_json::from_slice(text).unwrap_or_default();
+    let buffers = document
+        .get("buffers")
+        .and_then(|buffers| buffers.as_array());
+    let names = (buffers.into_iter().flatten()).filter_map(|buffer| buffer.get("uri")?.as_str());
+    let names = names.filter(|uri| !uri.starts_with("data:"));
+    names.filter_map(decoded).map(PathBuf::from).collect()
 }
 
 /// Text in which `%20` and the like are the bytes that they stand for.

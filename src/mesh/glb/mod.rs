@@ -20,6 +20,7 @@
 
 mod animation;
 mod container;
+pub(crate) use container::files_beside;
 mod figure;
 mod keyframes;
 #[cfg(test)]

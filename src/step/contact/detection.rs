@@ -31,6 +31,8 @@ pub(crate) struct Detection {
     /// The velocities by which collisions are looked for, of all vertices: those at the start of
     /// the substep with what gravity adds.
     pub(crate) foreseen: Sparse<DVec3>,
+    /// Whether velocities were foreseen of all of them.
+    foreseen_everywhere: bool,
     volumes: Volumes,
     pub(crate) balancer: Balancer,
     /// The room of the last substep's contacts, empty between substeps.
@@ -47,7 +49,7 @@ pub(crate) struct Detection {
 
 counts_heap!(Detection:
     foreseen, volumes, balancer, contacts, lent, kept, candidates;
-    without options, keeps_candidates
+    without options, keeps_candidates, foreseen_everywhere
 );
 
 impl Detection {
@@ -61,12 +63,17 @@ impl Detection {
         &self.volumes
     }
 
-    /// The detection of contacts among this number of vertices. It keeps the pairs that it looks at
-    /// if steps are certified.
-    pub(crate) fn new(vertices: usize, options: &ScopeOptions, keeps_candidates: bool) -> Self {
+    /// The detection of contacts among this number of vertices, of which the rank may know few. It
+    /// keeps the pairs that it looks at if steps are certified.
+    pub(crate) fn new(
+        (vertices, knows_few): (usize, bool),
+        options: &ScopeOptions,
+        keeps_candidates: bool,
+    ) -> Self {
         Self {
             options: *options,
-            foreseen: Sparse::zeros(vertices),
+            foreseen: Sparse::new(vertices, knows_few),
+            foreseen_everywhere: false,
             volumes: Volumes::default(),
             balancer: Balancer::default(),
             contacts: Contacts::default(),
@@ -82,7 +89,7 @@ impl Detection {
     pub(crate) fn of_kept(vertices: usize, options: &ScopeOptions) -> Self {
         Self {
             kept: Some(Vec::new()),
-            ..Self::new(vertices, options, false)
+            ..Self::new((vertices, false), options, false)
         }
     }
 
@@ -182,6 +189,10 @@ impl Detection {
             }
         };
         if let Some(subscriptions) = &state.subscriptions {
+            let everywhere = subscriptions.is_whole();
+            if std::mem::replace(&mut self.foreseen_everywhere, everywhere) && !everywhere {
+                self.foreseen.keep(std::iter::empty());
+            }
             for run in subscriptions.runs_here() {
                 foresee(&mut self.foreseen[run.clone()], &state.v[run]);
             }

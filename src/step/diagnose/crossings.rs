@@ -79,13 +79,13 @@ impl Simulation<'_> {
             (0..3).all(|axis| a[axis] <= b[axis + 3] && b[axis] <= a[axis + 3])
         };
         let mut meetings = Vec::new();
-        for low in 0..boxes.len() {
-            for high in low + 1..boxes.len() {
-                if (own.contains(&low) || own.contains(&high)) && meets(low, high) {
-                    meetings.push([low, high]);
-                }
-            }
+        for patch in own.clone() {
+            // A pair of which both are own is there once.
+            let others = (0..boxes.len()).filter(|&other| other > patch || !own.contains(&other));
+            let met = others.filter(|&other| other != patch && meets(patch, other));
+            meetings.extend(met.map(|other| [patch.min(other), patch.max(other)]));
         }
+        meetings.sort_unstable();
         Ok(meetings)
     }
 

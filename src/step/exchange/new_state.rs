@@ -96,17 +96,26 @@ pub(crate) struct Part<'a> {
 }
 
 impl Exchange {
-    /// The exchange of this number of vertices in all.
-    pub(crate) fn new(vertices: usize) -> Self {
+    /// The exchange of this number of vertices in all, of which a rank may know few.
+    pub(crate) fn new(vertices: usize, knows_few: bool) -> Self {
         Self {
-            moves: Sparse::zeros(vertices),
-            ends: Sparse::zeros(0),
-            moved: Sparse::zeros(0),
+            moves: Sparse::new(vertices, knows_few),
+            ends: Sparse::default(),
+            moved: Sparse::default(),
             means: Vec::new(),
             ahead: None,
             said: Vec::new(),
             heard: Vec::new(),
         }
+    }
+
+    /// Makes the room that a step makes for vertices of this range, with values of no meaning.
+    pub(crate) fn fill(&mut self, run: Range<usize>) {
+        if self.moved.is_empty() {
+            self.moved = self.moves.like(self.moves.len());
+        }
+        self.moves[run.clone()].fill(DVec3::ONE);
+        self.moved[run].fill(DVec3::ONE);
     }
 
     /// Gives up the system that was assembled ahead: the state is another.
@@ -201,7 +210,7 @@ impl Exchange {
         }
         if integrator.has_ends() {
             if self.ends.is_empty() {
-                self.ends = Sparse::zeros(state.len());
+                self.ends = self.moves.like(state.len());
             }
             self.ends[owned.clone()].copy_from_slice(&integrator.ends);
             share_values(comm, at.domain, &mut state.subscriptions, &mut self.ends)?;
@@ -449,7 +458,7 @@ impl Exchange {
     /// all of them, or about owned ones where others know more.
     fn move_known(&mut self, at: Context<'_>, state: &State, integrator: &TimeIntegrator) -> Seen {
         if self.moved.is_empty() {
-            self.moved = Sparse::zeros(state.len());
+            self.moved = self.moves.like(state.len());
         }
         let (x, moves, dt) = (&state.x, &self.moves, at.substep.dt);
         let along = |moved: &mut [DVec3], run: Range<usize>| {

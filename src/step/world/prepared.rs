@@ -64,7 +64,7 @@ pub enum PreparedError {
     },
     /// The file is a cut of something else.
     #[error(
-        "{} is the cut of another mesh or of other settings than this scene's ({what}); make it anew with `weft prepare`, or leave out \
+        "{} was made of another mesh or with other settings than this scene's ({what}); make it anew with `weft prepare`, or leave out \
          `partition.file`",
         path.shown()
     )]

@@ -7,14 +7,14 @@
 //! their order. Bodies are set up anew, for they are small beside cloth.
 //!
 //! The file is for one scene. It has the keys of the scene on which it depends, and the checksums
-//! of all meshes. It is for one version of the program, which notes the layout of all structs in
-//! it ([`crate::archive`]). Its bytes are checked against checksums before anything is taken; of
+//! of all meshes. It is for one version of the program, which it names, and one commit where that
+//! is known; the layout of most structs is noted besides ([`crate::archive`]). Its bytes are checked against checksums before anything is taken; of
 //! several processes each checks a share of them. Numbers are not checked beyond that, so a file
 //! must come from somebody who may run programs here.
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 4096 | `weft world 1`, then zeros |
+//! | 4096 | `weft world 1` and a line feed, then zeros |
 //! | d | the data: arrays, each from a multiple of 16 bytes on |
 //! | i | the index: checksums of each MiB of data, facts about the scene, all that is no array |
 //! | 8 | d |
@@ -42,21 +42,24 @@ use super::set_up::{Fits, SetBodies, SetUp, followed};
 use super::sizes::ToldOfCloths;
 use super::{World, margin};
 use crate::archive::{Archive as _, ArchiveFault, Data, Loader, Saver, archives, read_at};
+use crate::build_identity::BuildIdentity;
 use crate::collide::certify::Scenery;
 use crate::collide::tangles::{Kept, Member};
 use crate::collide::{Bvh, ClothSurface, Distances, Extent};
 use crate::equal_runs::EqualRuns;
-use crate::mesh::TriMesh;
+use crate::mesh::{TriMesh, files_beside};
 use crate::parallel;
 use crate::physics::ClothModel;
 use crate::scene::defaults::GRAVITY;
-use crate::scene::{AirInTime, ClothSource, InTime, RestSource, Scene, Solver, Time};
+use crate::scene::{AirInTime, ClothSource, InTime, RestSource, Scene, Sequence, Solver, Time};
 use crate::set_up_only::SetUpOnly;
 
 /// The first bytes of every prepared world, whatever its version.
 pub const PREPARED_WORLD: &[u8; 11] = b"weft world ";
 /// The first bytes of a file of this version.
-const MAGIC: &[u8; 12] = b"weft world 1";
+const MAGIC: &[u8; 13] = b"weft world 1\n";
+/// Raised when what is kept has another meaning, although structs and arrays look the same.
+const MEANING: u32 = 1;
 /// The bytes before the data: a page, so that arrays are aligned in a mapping.
 const HEAD: usize = 4096;
 /// The bytes after the index.
@@ -68,8 +71,8 @@ const PART: usize = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct Mapping {
     /// Maps a file for as long as the process runs. Without it arrays are read.
-    pub map: fn(&Path) -> io::Result<&'static [u8]>,
-    /// The number of this process among those that read the file.
+    pub map: fn(&File) -> io::Result<&'static [u8]>,
+    /// The number of this process among those that read the file on its machine.
     pub process: usize,
     /// The number of these processes. Each checks a share of the data.
     pub processes: usize,
@@ -79,6 +82,8 @@ pub struct Mapping {
 /// a scene.
 #[derive(Debug)]
 struct Facts {
+    /// The program that has made it, see [`this_program`].
+    program: String,
     /// The keys of the scene on which the world depends.
     keys: String,
     /// The files of cloth, with their checksums.
@@ -107,7 +112,7 @@ struct Facts {
 }
 
 archives!(Facts:
-    keys, files, bodies, digest, counts, mass, spans, polygons, welded, disagreements, checksums,
+    program, keys, files, bodies, digest, counts, mass, spans, polygons, welded, disagreements, checksums,
     pinned, start_crossings, kept_at_start, extent, mean_edge, near_at_rest,
     told_of_cloths
 );
@@ -166,8 +171,11 @@ impl World {
         let members = self.kept_at_start.members().iter();
         let counts = MeshCounts::of_world(self);
         Ok(Facts {
+            program: this_program(),
             keys: keys_of(&self.scene),
-            files: sums_of_files(&self.scene)?,
+            files: (files_of_cloth(&self.scene)?.iter())
+                .map(|path| Ok((name_of(path), sum_of_file(path)?)))
+                .collect::<io::Result<_>>()?,
             bodies: sum_of_bodies(&self.body_meshes),
             digest: self.digest(),
             counts: [counts.vertices, counts.triangles],
@@ -212,20 +220,28 @@ impl World {
         let data = match mapping {
             None => Data::File(file, HEAD as u64, length),
             Some(mapping) => {
-                let mapped = (mapping.map)(path).map_err(|error| fault(error.into()))?;
+                let mapped = (mapping.map)(file).map_err(|error| fault(error.into()))?;
                 let data = mapped.get(HEAD..HEAD + length as usize);
                 Data::Mapped(data.ok_or_else(|| fault(ArchiveFault::Short.into()))?)
             }
         };
         let mut from = Loader::new(&index[32 * parts..], data);
         let facts = Facts::load(&mut from).map_err(|error| fault(error.into()))?;
+        if facts.program != this_program() {
+            return Err(fault(ArchiveFault::OtherLayout.into()).into());
+        }
         let [before, now] = [&facts.keys, &keys_of(scene)];
         if let Some(what) = first_difference(before, now) {
             return Err(of_another(what).into());
         }
-        let files = sums_of_files(scene).map_err(|error| fault(error.into()))?;
-        if let Some(((name, _), _)) = (files.iter().zip(&facts.files)).find(|(a, b)| a.1 != b.1) {
-            return Err(of_another(format!("the mesh {name} has changed")).into());
+        let files = files_of_cloth(scene).map_err(|error| fault(error.into()))?;
+        if files.len() != facts.files.len() {
+            return Err(of_another("its meshes are in other files".to_owned()).into());
+        }
+        for (file, (name, sum)) in share(files.iter().zip(&facts.files), mapping) {
+            if sum_of_file(file).map_err(|error| fault(error.into()))? != *sum {
+                return Err(of_another(format!("the mesh {name} has changed")).into());
+            }
         }
         let mut set_up = SetUp::new(scene, fits);
         let [vertices, triangles] = facts.counts;
@@ -273,14 +289,10 @@ impl World {
             solids: &set_bodies.solids,
         };
         let bodies = colliders(scene, &distances, &at_rest, &facts.spans);
-        let scenery = scenery_tree.map(|tree| {
+        let scenery = scene.contact.certify.then(|| {
             let cloth = surface.shared_surface();
-            Arc::new(Scenery::with_tree(
-                cloth,
-                model.start(),
-                &bodies,
-                Some(tree),
-            ))
+            let tree = scenery_tree;
+            Arc::new(Scenery::with_tree(cloth, model.start(), &bodies, tree))
         });
         let [low, high] = facts.extent.map(DVec3::from_array);
         let mut pinned = vec![false; tree.vertex_count()];
@@ -448,11 +460,8 @@ impl Index {
 
 /// Checks the data of a file, or the share of this process, against the checksums of its parts.
 fn check(file: &File, length: u64, sums: &[u8], mapping: Option<Mapping>) -> Result<(), FileFault> {
-    let (first, step) = mapping.map_or((0, 1), |mapping| {
-        (mapping.process, mapping.processes.max(1))
-    });
     let (sums, _) = sums.as_chunks::<32>();
-    let own: Vec<usize> = (first..sums.len()).step_by(step).collect();
+    let own: Vec<usize> = share(0..sums.len(), mapping).collect();
     let faults = parallel::map(own.len(), |k| {
         let part = own[k];
         let from = part as u64 * PART as u64;
@@ -530,11 +539,29 @@ fn keys_of(scene: &Scene) -> String {
         preconditioner: scene.solver.preconditioner,
         ..Solver::default()
     };
+    // Checksums tell of the files that these name.
+    let bare = |path: &mut PathBuf| *path = PathBuf::from(name_of(path));
+    for cloth in &mut bound.cloths {
+        if let Some(RestSource::File(path)) = &mut cloth.rest {
+            bare(path);
+        }
+    }
+    for deformation in bound
+        .bodies
+        .iter_mut()
+        .filter_map(|body| body.deformation.as_mut())
+    {
+        match &mut deformation.sequence {
+            Sequence::Files { pattern: path, .. } | Sequence::Cache(path) => bare(path),
+            Sequence::Figure { path, .. } => bare(path),
+        }
+    }
+    // Certification has a part of the world of its own, which is made if it is not there.
+    bound.contact.certify = true;
     format!(
-        "{}culling = {:?}\ncertify = {}\nmargin = {:?}\n{:?}\n",
+        "{}culling = {:?}\nmargin = {:?}\n{:?}\n",
         bound.echo_of_trajectory(),
         scene.contact.culling,
-        scene.contact.certify,
         margin(scene),
         wanted(scene),
     )
@@ -557,36 +584,73 @@ fn first_difference(before: &str, now: &str) -> Option<String> {
     }
 }
 
-/// The files from which cloths are read, with their checksums.
-fn sums_of_files(scene: &Scene) -> io::Result<Vec<(String, [u8; 32])>> {
-    let mut paths: Vec<&PathBuf> = Vec::new();
+/// The program, as files name it that another one may not read.
+fn this_program() -> String {
+    let BuildIdentity {
+        version, commit, ..
+    } = BuildIdentity::as_far_as_known();
+    let commit = commit.unwrap_or_default();
+    format!("weft {version} {commit} {MEANING}")
+}
+
+/// What a process looks at of what several look at together.
+fn share<T>(all: impl Iterator<Item = T>, mapping: Option<Mapping>) -> impl Iterator<Item = T> {
+    let (first, step) = mapping.map_or((0, 1), |mapping| {
+        (mapping.process, mapping.processes.max(1))
+    });
+    all.skip(first).step_by(step)
+}
+
+/// The files from which cloths are read: meshes, shapes at rest, and the files in which a glTF
+/// keeps its data.
+fn files_of_cloth(scene: &Scene) -> io::Result<Vec<PathBuf>> {
+    let mut paths: Vec<PathBuf> = Vec::new();
     for cloth in &scene.cloths {
         if let ClothSource::File { path, .. } = &cloth.source {
-            paths.push(path);
+            paths.push(path.clone());
         }
         if let Some(RestSource::File(path)) = &cloth.rest {
-            paths.push(path);
+            paths.push(path.clone());
         }
     }
-    let sum = |path: &PathBuf| {
-        let mut file = weft_io::open_regular(path).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-        })?;
-        let mut hasher = Sha256::new();
-        let mut bytes = vec![0; PART];
-        loop {
-            match io::Read::read(&mut file, &mut bytes)? {
-                0 => break,
-                count => hasher.update(&bytes[..count]),
-            }
+    let mut beside = Vec::new();
+    for path in &paths {
+        let is_gltf = path
+            .extension()
+            .is_some_and(|of| of.eq_ignore_ascii_case("gltf"));
+        if is_gltf {
+            let text = weft_io::read_regular(path, u64::MAX)?;
+            let folder = weft_io::folder_of(path);
+            beside.extend(
+                files_beside(&text)
+                    .into_iter()
+                    .map(|name| folder.join(name)),
+            );
         }
-        let name = path.file_name().unwrap_or(path.as_os_str());
-        Ok((
-            name.to_string_lossy().into_owned(),
-            hasher.finalize().into(),
-        ))
+    }
+    paths.extend(beside);
+    Ok(paths)
+}
+
+/// The name of a file, for people.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+fn sum_of_file(path: &Path) -> io::Result<[u8; 32]> {
+    let of_path = |error: io::Error| {
+        io::Error::new(error.kind(), format!("the mesh {}: {error}", name_of(path)))
     };
-    paths.into_iter().map(sum).collect()
+    let mut file = weft_io::open_regular(path).map_err(of_path)?;
+    let mut hasher = Sha256::new();
+    let mut bytes = vec![0; PART];
+    loop {
+        match io::Read::read(&mut file, &mut bytes).map_err(of_path)? {
+            0 => return Ok(hasher.finalize().into()),
+            count => hasher.update(&bytes[..count]),
+        }
+    }
 }
 
 fn sum_of_bodies(meshes: &[TriMesh]) -> [u8; 32] {

@@ -250,6 +250,10 @@ impl World {
     /// is the ground where y points upwards, and half of it is below z = 0; or it is a flat sheet
     /// that would lie there, and stands on edge here with nothing to hold it.
     pub(crate) fn lying(&self) -> &[String] {
+        let gravity = self.scene().gravity.at(0.0).abs();
+        if gravity.z <= gravity.x.max(gravity.y) {
+            return &[];
+        }
         &self.told_of_cloths().lying
     }
 
@@ -353,10 +357,6 @@ impl World {
     /// See [`Self::lying`].
     fn find_lying(&self) -> Vec<String> {
         let scene = self.scene();
-        let gravity = scene.gravity.at(0.0).abs();
-        if gravity.z <= gravity.x.max(gravity.y) {
-            return Vec::new();
-        }
         let mut told = Vec::new();
         let is_unsaid = |path: &Path, placement: &Placement| {
             // A mesh that was placed by hand has been looked at.

@@ -49,8 +49,9 @@ fn with_file(text: &str, path: &Path) -> Scene {
 }
 
 /// Reads a file into memory that stays: what a mapping is to those who have one.
-fn map(path: &Path) -> io::Result<&'static [u8]> {
-    let bytes = fs::read(path)?;
+fn map(file: &File) -> io::Result<&'static [u8]> {
+    let mut bytes = vec![0; file.metadata()?.len() as usize];
+    read_at(file, 0, &mut bytes)?;
     // In units that are aligned as arrays must be.
     let mut units = vec![0_u128; bytes.len().div_ceil(16)];
     let room: &mut [u8] = bytemuck::cast_slice_mut(&mut units);
@@ -253,4 +254,53 @@ fn files_that_are_short_or_damaged_are_named() {
         World::build_mapped(&scene, 1, &|_| Ok(()), mapping).is_err()
     });
     assert_eq!(found, [true, false]);
+}
+
+/// The data of a glTF may be in another file.
+#[test]
+fn files_beside_a_mesh_that_have_changed_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, mesh) = (folder.path().join("a.world"), folder.path().join("a.gltf"));
+    let text = format!(
+        "[[cloth]]\nmesh = {:?}\nmaterial = {{ density = 0.15, stretch = 1000, bending = 1e-5 }}\n",
+        mesh.display().to_string()
+    );
+    let corners = |z: f32| {
+        let numbers = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, z];
+        numbers
+            .iter()
+            .flat_map(|number: &f32| number.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    fs::write(folder.path().join("a b.bin"), corners(0.0)).unwrap();
+    let document = r#"{ "asset": { "version": "2.0" }, "scene": 0, "scenes": [{ "nodes": [0] }],
+        "nodes": [{ "mesh": 0 }], "meshes": [{ "primitives": [{ "attributes": { "POSITION": 0 } }] }],
+        "buffers": [{ "uri": "a%20b.bin", "byteLength": 36 }],
+        "bufferViews": [{ "buffer": 0, "byteOffset": 0, "byteLength": 36 }],
+        "accessors": [{ "bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3",
+            "min": [0, 0, 0], "max": [1, 1, 0] }] }"#;
+    fs::write(&mesh, document).unwrap();
+    prepare(&text, &path);
+    World::build(&with_file(&text, &path)).unwrap();
+    fs::write(folder.path().join("a b.bin"), corners(0.5)).unwrap();
+    let error = World::build(&with_file(&text, &path)).unwrap_err();
+    assert!(error.to_string().contains("a b.bin has changed"), "{error}");
+}
+
+/// A world holds for a scene whose steps are certified and for one whose steps are not.
+#[test]
+fn certification_may_be_turned_on_and_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.world");
+    let keys = |certify: bool| format!("contact = {{ thickness = \"8 mm\", certify = {certify} }}");
+    let text = |certify| SCENE.replace("contact = { thickness = \"8 mm\" }", &keys(certify));
+    for made in [true, false] {
+        prepare(&text(made), &path);
+        for wanted in [true, false] {
+            let plain = World::build(&scene(&text(wanted))).unwrap();
+            let taken = mapped(&with_file(&text(wanted), &path)).unwrap();
+            assert_eq!(taken.scenery().is_some(), wanted);
+            assert!(run(&taken, 2, 5) == run(&plain, 1, 5), "{made} {wanted}");
+        }
+    }
 }
