@@ -32,8 +32,9 @@ pub(crate) struct MemoryReport {
     contact_bytes: u64,
     /// The memory that this machine has left for a process, before the run.
     left_bytes: Option<u64>,
-    /// Whether the world is a prepared one, which MPI processes map.
-    prepared: bool,
+    /// The estimate of the peak of an MPI process with one rank that maps the prepared world, if
+    /// the world is one.
+    mapped_peak_bytes: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -93,7 +94,13 @@ impl MemoryReport {
             contact_bytes: CONTACT_HELD,
             // The world of this process will be in the other.
             left_bytes: left().map(|left| left.saturating_add(world_bytes)),
-            prepared: world.is_prepared(),
+            mapped_peak_bytes: world.is_prepared().then(|| {
+                let counts = MeshCounts {
+                    mapped: true,
+                    ..MeshCounts::of_world(world)
+                };
+                estimated_peak(world.scene(), &counts, Ranks::process(ranks, 1))
+            }),
         })
     }
 
@@ -137,15 +144,12 @@ impl MemoryReport {
             line(&name, self.all_ranks_bytes);
         }
         line("estimated peak of that process", self.estimated_peak_bytes);
+        if let Some(peak) = self.mapped_peak_bytes {
+            line("estimated, an MPI process that maps the world", peak);
+        }
         if let Some(peak) = self.set_up_peak_bytes {
             line("peak of this process, which set it up", peak);
         }
-        let mapped = match self.prepared {
-            true => {
-                "# under MPI a process maps the prepared world, and holds the pages of it that its rank reads\n"
-            }
-            false => "",
-        };
         let head = format!(
             "# memory with {} {}, before contacts           {:>9} {:>10}\n",
             self.ranks,
@@ -153,7 +157,7 @@ impl MemoryReport {
             "MB",
             "B/vertex"
         );
-        let mut text = head + &text + mapped;
+        let mut text = head + &text;
         let _ = writeln!(
             text,
             "# each contact takes about {} bytes more{}",

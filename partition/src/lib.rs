@@ -64,6 +64,7 @@ pub use shares::even_shares;
 pub use tree_sum::{Subtree, TreeSum};
 
 /// The bytes on the heap of an array that may be a part of a mapped file.
+#[expect(clippy::ptr_arg, reason = "whether it is owned is the question")]
 fn cow_bytes<T: Clone>(array: &Cow<'static, [T]>) -> usize {
     match array {
         Cow::Borrowed(_) => 0,

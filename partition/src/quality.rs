@@ -139,7 +139,8 @@ impl RankQuality {
     /// Counts what a rank owns; the graph is in the numbering of the tree.
     ///
     /// # Errors
-    /// [`PartitionError::NoSuchRank`], or [`PartitionError::Length`] if the graph is of another size.
+    /// [`PartitionError::NoSuchRank`], or [`PartitionError::Length`] if the graph is of another
+    /// size.
     pub fn new(graph: &Graph, ownership: &Ownership, rank: usize) -> Result<Self, PartitionError> {
         let ranks = ownership.ranks();
         if rank >= ranks {

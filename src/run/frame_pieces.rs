@@ -114,8 +114,8 @@ impl<'w> OwnPiece<'w> {
         }
     }
 
-    /// Writes a frame, of which each rank has a piece; rank 0 has a writer. `deepest` is how deep the
-    /// deepest vertex of all cloth is in a body, in m. Collective.
+    /// Writes a frame, of which each rank has a piece; rank 0 has a writer. `deepest` is how deep
+    /// the deepest vertex of all cloth is in a body, in m. Collective.
     ///
     /// # Errors
     /// A rank cannot write its piece, or messages failed. All ranks return the same error.

@@ -63,7 +63,7 @@ impl State {
         let vertices = world.model().start().len();
         let [mut x, mut v] = [Sparse::zeros(vertices), Sparse::zeros(vertices)];
         if cfg!(debug_assertions) {
-            // What is not known is no number.
+            // Vertices that are not known have no numbers.
             x.fill(DVec3::NAN);
             v.fill(DVec3::NAN);
         }

@@ -65,9 +65,12 @@ fn a_run_of_a_prepared_world_ends_with_the_same_hash_on_any_ranks() {
     assert_eq!(place.weft(&other).status.code(), Some(0));
     let told = place.weft(&format!("check small.toml --ranks 2 {set}"));
     let told = String::from_utf8(told.stdout).unwrap();
-    assert!(told.contains("a process maps the prepared world"), "{told}");
+    assert!(
+        told.contains("an MPI process that maps the world"),
+        "{told}"
+    );
     // It is refused for another scene, and nothing is written.
-    let other = format!("run small.toml --out no {set} --set contact.thickness=\"3 mm\"");
+    let other = format!("run small.toml --out no {set} --set contact.thickness=0.003");
     let refused = place.weft(&other);
     let told = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(3), "{told}");

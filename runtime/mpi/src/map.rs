@@ -20,8 +20,8 @@ use memmap2::Mmap;
 /// The file cannot be mapped.
 pub fn map_file(file: &File) -> io::Result<&'static [u8]> {
     // SAFETY: the mapping is private and read only, and the process never writes to the file. If
-    // another one does, bytes of the slice may change under those who read them: whoever starts the
-    // job is told not to, for the files of a job are its own.
+    // another process does, bytes of the slice may change while they are read. The documentation
+    // asks users not to write to the files of a job that runs.
     let map = unsafe { Mmap::map(file)? };
     Ok(Box::leak(Box::new(map)))
 }

@@ -868,7 +868,7 @@ impl Charts {
         let chart = first.filter(|first| charts.iter().all(|chart| chart == first));
         Places {
             spots: places.into_iter().map(Spot::new).collect(),
-            charts: chart.map_or(charts.into(), |_| Array::default()),
+            charts: chart.map_or_else(|| charts.into(), |_| Array::default()),
             chart,
         }
     }

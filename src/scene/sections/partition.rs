@@ -35,10 +35,10 @@ impl Section for Partition {
                 },
                 set: |partition, file| partition.file = Some(PathBuf::from(file)),
             },
-            "A file that [`weft prepare`](commands.md#weft-prepare) has made of this scene, relative to the scene's file: the patches and \
-             aggregates that METIS would cut. One file gives equal bits also in builds with different C libraries.",
+            "A file that [`weft prepare`](commands.md#weft-prepare) has made of this scene, relative to the scene's file: all that is \
+             made of its cloth, or the patches and aggregates that METIS would cut. One file gives equal bits also in builds with different C libraries.",
         )
-        .unset("METIS cuts the mesh in every process")
+        .unset("every process sets the scene up")
         .changes(Changes::Output),
         Key::new(
             "state",

@@ -349,11 +349,11 @@ impl Exchange {
             &mut self.moves
         };
         std::mem::swap(&mut state.v, ends);
-        if let Some(subscriptions) = state.subscriptions.as_mut().filter(|_| !whole) {
-            if subscriptions.end_substep([&mut state.x, &mut state.v]) {
-                for all in [&mut self.moves, &mut self.moved, &mut self.ends] {
-                    all.keep(std::iter::empty());
-                }
+        let subscriptions = state.subscriptions.as_mut().filter(|_| !whole);
+        let gives_back = |of: &mut Subscriptions| of.end_substep([&mut state.x, &mut state.v]);
+        if subscriptions.is_some_and(gives_back) {
+            for all in [&mut self.moves, &mut self.moved, &mut self.ends] {
+                all.keep(std::iter::empty());
             }
         }
         Ok(())

@@ -58,7 +58,9 @@ use self::sizes::ToldOfCloths;
 pub use self::sizes::{ObjectKind, ObjectSizes};
 use self::start::passing;
 use super::error::Named;
-use crate::collide::audit::{Audited, Crossing, Met, SampleError, Skin};
+#[cfg(test)]
+use crate::collide::audit::Met;
+use crate::collide::audit::{Audited, Crossing, SampleError, Skin};
 use crate::collide::certify::Scenery;
 use crate::collide::tangles::Kept;
 use crate::collide::{
@@ -133,7 +135,7 @@ pub struct World {
     mean_edge: f64,
     /// The pairs of patches that are near at rest, once somebody has asked.
     near_at_rest: OnceLock<Vec<[u32; 2]>>,
-    /// What is told of the meshes of cloths, once somebody has asked.
+    /// The facts about the meshes of cloths, once somebody has asked.
     told_of_cloths: OnceLock<ToldOfCloths>,
     /// See [`Self::digest`], and the checksum of the file, if it was prepared.
     prepared: Option<(String, [u8; 32])>,
@@ -563,7 +565,7 @@ impl World {
 
     /// How many pairs of an edge and a triangle of all cloth, as it lies now, and bodies made of
     /// triangles cross at this time.
-    #[must_use]
+    #[cfg(test)]
     pub(crate) fn crossings_of(&self, cloth: &Skin<'_>, time: f64) -> usize {
         let bodies = self.audited_bodies(time).into_iter();
         let pairs = bodies.map(|(_, body)| match body.meet(cloth) {

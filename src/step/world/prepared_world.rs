@@ -8,9 +8,10 @@
 //!
 //! The file is for one scene. It has the keys of the scene on which it depends, and the checksums
 //! of all meshes. It is for one version of the program, which it names, and one commit where that
-//! is known; the layout of most structs is noted besides ([`crate::archive`]). Its bytes are checked against checksums before anything is taken; of
-//! several processes each checks a share of them. Numbers are not checked beyond that, so a file
-//! must come from somebody who may run programs here.
+//! is known. Most structs note their layout besides ([`crate::archive`]). All bytes are checked
+//! against checksums before anything is taken; each of several processes of a machine checks a
+//! share of them. Numbers are not checked beyond that, so a file must come from somebody who may
+//! run programs here.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -593,7 +594,7 @@ fn this_program() -> String {
     format!("weft {version} {commit} {MEANING}")
 }
 
-/// What a process looks at of what several look at together.
+/// The share of a process of things that several look at together.
 fn share<T>(all: impl Iterator<Item = T>, mapping: Option<Mapping>) -> impl Iterator<Item = T> {
     let (first, step) = mapping.map_or((0, 1), |mapping| {
         (mapping.process, mapping.processes.max(1))

@@ -129,8 +129,8 @@ impl fmt::Display for ObjectSizes {
     }
 }
 
-/// What is told of the meshes of all cloths. All of these are gone through for it, so a prepared
-/// world has it.
+/// The facts about the meshes of all cloths. They are found by going through all of these, so a
+/// prepared world has them.
 #[derive(Clone, Debug)]
 pub(super) struct ToldOfCloths {
     of_cloths: Vec<MeshFacts>,
@@ -219,7 +219,7 @@ impl Archive for MeshFacts {
 }
 
 impl World {
-    /// What is told of the meshes of all cloths.
+    /// The facts about the meshes of all cloths.
     pub(super) fn told_of_cloths(&self) -> &ToldOfCloths {
         self.told_of_cloths.get_or_init(|| {
             let of_cloth = |(index, pieces)| MeshFacts {

@@ -194,7 +194,7 @@ fn meshes_that_have_changed_since_are_refused() {
     let (path, mesh) = (folder.path().join("a.world"), folder.path().join("a.obj"));
     let text = format!(
         "[[cloth]]\nmesh = {:?}\nmaterial = {{ density = 0.15, stretch = 1000, bending = 1e-5 }}\n",
-        mesh.display().to_string()
+        mesh.to_str().unwrap()
     );
     let square = |z: f64| format!("v 0 0 0\nv 1 0 0\nv 1 1 {z}\nv 0 1 0\nf 1 2 3\nf 1 3 4\n");
     fs::write(&mesh, square(0.0)).unwrap();
@@ -240,7 +240,7 @@ fn files_that_are_short_or_damaged_are_named() {
         other[11] = b'7';
         assert!(text(&other, build).contains("of this version"));
     }
-    // Of several processes each checks a part of the data.
+    // Each of several processes checks a part of the data.
     let mut flipped = whole;
     flipped[HEAD + 1000] ^= 1;
     fs::write(&path, &flipped).unwrap();
@@ -263,7 +263,7 @@ fn files_beside_a_mesh_that_have_changed_are_refused() {
     let (path, mesh) = (folder.path().join("a.world"), folder.path().join("a.gltf"));
     let text = format!(
         "[[cloth]]\nmesh = {:?}\nmaterial = {{ density = 0.15, stretch = 1000, bending = 1e-5 }}\n",
-        mesh.display().to_string()
+        mesh.to_str().unwrap()
     );
     let corners = |z: f32| {
         let numbers = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, z];
