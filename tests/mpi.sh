@@ -313,10 +313,12 @@ cp "$out/quick.world" "$out/bad.world"
 printf 'x' | dd of="$out/bad.world" bs=1 seek=5000 conv=notrunc status=none
 fails 3 'rank 0 on .*bad.world is damaged: the checksum of the bytes from 4096 on' \
     3 "$weft" "${quick[@]}" --out "$out/d" --set partition.file="$out/bad.world"
-# Processes that have prepared worlds of one scene, made with other settings.
-"$weft" prepare scenes/quick.toml --set partition.patches=8 --out "$out/b/quick.world" >"$out/stdout"
-fails 3 'rank [12] on .*own.world was made of another' 1 "$weft" "${quick[@]}" --out "$out/d" --set partition.file="$out/quick.world" : \
-    -n 2 sh -c "cp '$out/b/quick.world' '$out/b/own.world' && exec '$PWD/$weft' run scenes/quick.toml --quiet --out '$out/d' --set partition.file='$out/b/own.world'"
+# One path holds another prepared world for each.
+cp -r "$out/a" "$out/c"
+(cd "$out/a" && "$OLDPWD/$weft" prepare mesh.toml) >"$out/stdout"
+(cd "$out/c" && "$OLDPWD/$weft" prepare mesh.toml --set contact.thickness=0.003) >"$out/stdout"
+world_of() { echo "cd '$out/$1' && exec '$PWD/$weft' run mesh.toml --quiet --out '$out/d' --set partition.file=mesh.world"; }
+fails 3 'rank 1 on .*mesh.world was made of another mesh or with other settings' 1 sh -c "$(world_of a)" : -n 1 sh -c "$(world_of c)"
 [ ! -e "$out/d" ] || fail "a prepared world that was refused left files"
 # Another build: a byte more at the end of the file, which the system does not look at.
 cp "$weft" "$out/other-weft"
