@@ -16,7 +16,7 @@ use weftwork::output::{FrameAudit, write_system, write_whole};
 use weftwork::run::{FEATURES, RunError, read_state, uneven};
 use weftwork::scene::built_in::BUILT_IN;
 use weftwork::scene::{Scene, SceneError};
-use weftwork::step::{MeshCounts, SavedState, Simulation, StepError, World};
+use weftwork::step::{MeshCounts, SavedState, Simulation, StepError, World, is_prepared_world};
 
 use crate::cli::{PartitionArguments, ReportArguments};
 use crate::memory_report::MemoryReport;
@@ -233,8 +233,13 @@ pub(crate) fn load(
 }
 
 /// Checks what the mesh files of a scene hold, and that a process with its ranks fits. Grids are
-/// counted before any mesh is made.
+/// counted before any mesh is made. A prepared world was checked where it was made, and whether it
+/// fits is found when it is taken.
 pub(crate) fn check_files(scene: &Scene, room: Room) -> Result<(), Failure> {
+    let file = scene.partition.file.as_deref();
+    if file.is_some_and(is_prepared_world) {
+        return Ok(());
+    }
     let invalid = |message: String| Failure { code: 3, message };
     let fits = |counts: MeshCounts| {
         let counts = counts.at_least(MeshCounts::of_grids(scene));

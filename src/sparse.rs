@@ -3,7 +3,7 @@
 //! A rank that knows only its own vertices and those that its tests read still numbers them as all
 //! ranks do. The system gives a page of an array memory when somebody first writes to it, so an
 //! array of zeros takes no more than the pages that are used. Large pages would undo that where the
-//! system hands them out unasked.
+//! system hands them out unasked, so they are refused. Short arrays are on the heap.
 
 use std::ops::{Deref, DerefMut, Range};
 

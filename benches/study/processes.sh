@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The peaks of MPI processes that share a sheet, with and without a prepared world: what of the
-# memory of one process each of several takes.
+# The peaks of MPI processes that share a sheet, with and without a prepared world, and which share
+# of the peak of one process alone that is.
 #
 #   benches/study/processes.sh [SIDE [PROCESSES...]]     (500 vertices along a side; 4 16)
 #
@@ -31,7 +31,7 @@ peaks() { # PROCESSES SETTINGS...
 }
 
 read -r _ alone hash <<<"$(peaks 1)"
-echo "| vertices | processes | partition.state | prepared world | each, MB | the largest, of one alone |"
+echo "| vertices | processes | partition.state | prepared world | each, MB | the largest ÷ one process |"
 echo "|---|---|---|---|---|---|"
 printf '| %d | 1 | | no | %.0f | 1 |\n' $((side * side)) "$(awk "BEGIN { print $alone / 1e6 }")"
 for count in "${processes[@]}"; do

@@ -2,9 +2,9 @@
 //!
 //! A process of a distributed run reads its own part of what was made of a scene, and little of the
 //! rest. So large arrays of a file are not decoded: where the caller has mapped the file, they are
-//! slices of the mapping, and the system reads a page of them when somebody first looks at it. A
-//! type whose values are kept in such a file says so with the macro [`archives`], field by field,
-//! and has arrays of type [`Array`].
+//! slices of the mapping, and the system reads a page of them when somebody first looks at it.
+//! Otherwise they are read into memory. A type whose values are kept in such a file says so with
+//! the macro [`archives`], field by field, and has arrays of type [`Array`].
 //!
 //! A file has two parts behind each other: the *data*, in which each array begins at a multiple of
 //! [`ALIGNMENT`] bytes, and the *index* with all that is no array. The index is read as a whole. It

@@ -64,5 +64,5 @@ pub use simulation::{CheckedState, Simulation, exchange_name};
 pub use system::assembly::Strains;
 pub use world::{
     Graphs, Mapping, MeshCounts, ObjectKind, ObjectSizes, PREPARED_CUT, PREPARED_WORLD, SeamError,
-    World, WorldError,
+    World, WorldError, is_prepared_world,
 };

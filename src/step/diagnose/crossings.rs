@@ -2,9 +2,9 @@
 //!
 //! A pair of an edge and a triangle can cross only where the boxes around their patches meet. So
 //! ranks tell each other the boxes around their patches, and the owner of a patch is sent the
-//! vertices of those patches that it meets, have a higher number, and are another rank's. It counts
-//! the pairs of both. Whatever the ranks, each pair is counted once, and by exact predicates
-//! ([`crate::collide::audit`]).
+//! vertices of patches of other ranks that it meets and that have a higher number, unless it knows
+//! all vertices. It counts the pairs between both, and those of its patches with bodies. Each pair
+//! is counted once on any number of ranks, by exact predicates ([`crate::collide::audit`]).
 
 use std::collections::BTreeMap;
 

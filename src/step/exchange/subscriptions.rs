@@ -10,8 +10,8 @@
 //! same bits. Vertices that a rank is not sent hold old values: nothing may read them. In builds
 //! with debug assertions they are no numbers.
 //!
-//! There are stages that need all vertices, as certification does once something was hit, and
-//! frames. Ranks then send each other everything, and the state is *whole* until the substep's end.
+//! There are stages that need all vertices, such as truncation, and outputs of one file. Ranks then
+//! send each other everything, and the state is *whole* until the substep's end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

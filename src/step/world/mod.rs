@@ -51,7 +51,7 @@ pub use self::error::WorldError;
 pub(crate) use self::friction::Friction;
 use self::patch_triangles::PatchTriangles;
 pub use self::prepared::PREPARED_CUT;
-pub use self::prepared_world::{Mapping, PREPARED_WORLD};
+pub use self::prepared_world::{Mapping, PREPARED_WORLD, is_prepared_world};
 use self::prescribed_motion::Pins;
 pub use self::seams::SeamError;
 use self::sizes::ToldOfCloths;

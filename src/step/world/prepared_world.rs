@@ -17,10 +17,10 @@
 //! |---|---|
 //! | 4096 | `weft world 1` and a line feed, then zeros |
 //! | d | the data: arrays, each from a multiple of 16 bytes on |
-//! | i | the index: checksums of each MiB of data, facts about the scene, all that is no array |
+//! | i | checksums of each MiB of data, then the index: facts on the scene, all that is no array |
 //! | 8 | d |
 //! | 8 | i |
-//! | 32 | SHA-256 of the index and both lengths |
+//! | 32 | SHA-256 of these checksums, the index and both lengths |
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -118,8 +118,14 @@ archives!(Facts:
     told_of_cloths
 );
 
+/// Whether the file with this path begins as prepared worlds do.
+#[must_use]
+pub fn is_prepared_world(path: &Path) -> bool {
+    weft_io::open_regular(path).is_ok_and(|file| begins_as_world(&file))
+}
+
 /// Whether a file begins as prepared worlds do.
-pub(super) fn is_prepared_world(file: &File) -> bool {
+pub(super) fn begins_as_world(file: &File) -> bool {
     let mut first = [0; PREPARED_WORLD.len()];
     read_at(file, 0, &mut first).is_ok() && first == *PREPARED_WORLD
 }

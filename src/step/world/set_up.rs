@@ -19,7 +19,7 @@ use super::error::WorldError;
 use super::friction::Friction;
 use super::patch_triangles::PatchTriangles;
 use super::prepared::{Prepared, PreparedError};
-use super::prepared_world::{Mapping, is_prepared_world};
+use super::prepared_world::{Mapping, begins_as_world};
 use super::prescribed_motion::{Pinned, Pins};
 use super::seams::{Line, checksum_of_stitches, in_seam, sew};
 use super::start::{
@@ -93,7 +93,7 @@ impl World {
         let file = path.map(|path| Ok::<_, WorldError>((path, open(path)?)));
         let file = file.transpose()?;
         if let Some((path, file)) = &file
-            && is_prepared_world(file)
+            && begins_as_world(file)
         {
             return Self::take_prepared(scene, fits, (path, file), mapping);
         }
