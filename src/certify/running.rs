@@ -117,7 +117,7 @@ fn take_steps(
     let is_first = comm.rank() == Rank(0);
     // Ranks that know only some vertices complete each other's states.
     simulation.complete(comm)?;
-    simulation.keep_checked(is_first || world.subscribes());
+    simulation.keep_checked(is_first || world.subscribes(comm.size()));
     let hand_on = |simulation: &mut Simulation<'_>| {
         let states = simulation.take_checked();
         if is_first {

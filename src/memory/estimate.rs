@@ -7,7 +7,7 @@
 //!
 //! A vertex counts as two triangles do: a mesh has about twice as many triangles as vertices.
 
-use crate::scene::{Pipeline, Preconditioner, RankState, Scene};
+use crate::scene::{Pipeline, Preconditioner, Scene};
 use crate::step::MeshCounts;
 
 /// The ranks of a run, as far as memory depends on them.
@@ -135,7 +135,8 @@ pub(super) fn peak(scene: &Scene, counts: &MeshCounts, ranks: Ranks) -> f64 {
         + OWNED_COARSE * coarse
         + OWNED_SWEEPS * is(Preconditioner::PatchSsor)
         + OWNED_HISTORY * history;
-    let subscribes = scene.partition.state == RankState::Subscribed
+    let state = scene.partition.state;
+    let subscribes = state.subscribes(ranks.all as usize, vertices as usize)
         && contact.pipeline != Pipeline::History
         && scene.seams.is_empty();
     let unknown = f64::from(u8::from(subscribes)) * ALL_STATES * (1.0 - read);

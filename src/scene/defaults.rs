@@ -141,7 +141,7 @@ impl Default for Partition {
         Self {
             patches: None,
             file: None,
-            state: RankState::Replicated,
+            state: RankState::Auto,
         }
     }
 }

@@ -1200,6 +1200,8 @@ pub struct Partition {
 /// The vertices whose state a rank has, by the names that scenes give them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RankState {
+    /// All vertices, or, where there are many ranks and vertices, those that tests read.
+    Auto,
     /// All vertices.
     Replicated,
     /// Its own, and those that its tests read.
@@ -1208,14 +1210,30 @@ pub enum RankState {
 
 impl RankState {
     /// All values of the type.
-    pub const ALL: [Self; 2] = [Self::Replicated, Self::Subscribed];
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Replicated, Self::Subscribed];
 
     /// The name in scenes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::Replicated => "replicated",
             Self::Subscribed => "subscribed",
+        }
+    }
+
+    /// Whether each of this many ranks is sent the state of what its tests read, and no more, for
+    /// cloth of this many vertices.
+    #[must_use]
+    pub fn subscribes(self, ranks: usize, vertices: usize) -> bool {
+        /// The state of all vertices takes little time and memory on fewer ranks.
+        const MANY_RANKS: usize = 16;
+        /// And that of fewer vertices does on any number of them.
+        const MANY_VERTICES: usize = 500_000;
+        match self {
+            Self::Auto => ranks >= MANY_RANKS && vertices >= MANY_VERTICES,
+            Self::Replicated => false,
+            Self::Subscribed => ranks > 1,
         }
     }
 }

@@ -1288,3 +1288,27 @@ fn pins_hold_vertices_by_number_and_follow_bodies() {
         "{error}"
     );
 }
+
+#[test]
+fn many_ranks_of_large_cloth_subscribe_unless_the_scene_says() {
+    let subscribing = |state: RankState| {
+        [
+            (1, 5_000_000),
+            (15, 5_000_000),
+            (16, 499_999),
+            (16, 500_000),
+            (4096, 10_000_000),
+        ]
+        .map(|(ranks, vertices)| state.subscribes(ranks, vertices))
+    };
+    assert_eq!(
+        subscribing(RankState::Auto),
+        [false, false, false, true, true]
+    );
+    assert_eq!(subscribing(RankState::Replicated), [false; 5]);
+    assert_eq!(
+        subscribing(RankState::Subscribed),
+        [false, true, true, true, true]
+    );
+    assert_eq!(Partition::default().state, RankState::Auto);
+}

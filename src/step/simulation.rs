@@ -204,7 +204,7 @@ impl<'w> Simulation<'w> {
             team.cut_even(vertices)
         };
         let mut options = *options;
-        let state = if place.size > 1 && world.subscribes() {
+        let state = if world.subscribes(place.size) {
             // A test is forked where what it reads is known.
             options.policy.forecast = false;
             State::subscribed(world, &domain, everywhere)

@@ -72,7 +72,7 @@ use crate::mesh::{Sizes, TriMesh, build_cloth};
 use crate::parallel;
 use crate::physics::{ClothModel, Stitch};
 use crate::scene::defaults::GRAVITY;
-use crate::scene::{ClothSource, Pipeline, RankState, Scene};
+use crate::scene::{ClothSource, Pipeline, Scene};
 use crate::set_up_only::SetUpOnly;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to
@@ -366,8 +366,9 @@ impl World {
 
     /// Whether each of several ranks has only the state of vertices that its tests read. Seams and
     /// pairs that many substeps share read that of all.
-    pub(crate) fn subscribes(&self) -> bool {
-        self.scene.partition.state == RankState::Subscribed
+    pub(crate) fn subscribes(&self, ranks: usize) -> bool {
+        let vertices = self.model.start().len();
+        self.scene.partition.state.subscribes(ranks, vertices)
             && self.scene.contact.pipeline != Pipeline::History
             && self.scene.seams.is_empty()
     }
