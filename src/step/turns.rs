@@ -4,7 +4,8 @@
 //! There is another turn only if that matters. Work that bodies cannot do may be as much as what a
 //! solve may leave; impulses that merely come a step late may be several times that. The residual
 //! that a solve may leave goes to nothing as cloth comes to rest, and so do the impulses that are
-//! not put right.
+//! not put right. Friction that holds cloth more strongly than it can takes energy, and is compared
+//! with all friction that bodies could exert ([`EXCESS`]).
 //!
 //! Constraints are local to a vertex, but whether there is another turn is not: all ranks solve or
 //! none. They agree on that only in substeps in which some vertex is near a body.
@@ -30,6 +31,12 @@ use crate::solve::Reduction;
 /// Impacts and folds change the contact of some vertices in nearly every step, and solving them all
 /// again for that would double its price.
 const LATE: f64 = 30.0;
+
+/// How much all friction on vertices that stick may exceed Coulomb's law, as a share of the largest
+/// friction that the law allows all vertices that touch. Where fine cloth slides over a body, a few
+/// vertices in a hundred stick at the start of a step, for friction has just turned their way. A
+/// taut sheet pulls each with hundreds of times what friction can hold, and would go with the body.
+const EXCESS: f64 = 0.5;
 
 /// The values that the solves of a substep work on.
 #[derive(Debug)]
@@ -207,8 +214,9 @@ impl Turns<'_> {
 }
 
 /// Whether a solve is so wrong about what bodies do that another one is worth its price: whether
-/// more is late than [`LATE`] allows, or bodies give the cloth more energy than the residual that
-/// the solve may leave can. Such a residual r does the work rᵀv, at most its size times the root of
+/// more is late than [`LATE`] allows, friction exceeds Coulomb's law by more than [`EXCESS`], or
+/// bodies give the cloth more energy than the residual that the solve may leave can. Such a
+/// residual r does the work rᵀv, at most its size times the root of
 /// twice the kinetic energy. Collective.
 fn is_worth_a_turn(
     comm: &mut dyn Comm,
@@ -218,15 +226,20 @@ fn is_worth_a_turn(
     masses: &[f64],
 ) -> Result<bool, StepError> {
     let (wrong, allowed) = (bodies.wrong(), solved.allowed);
-    let [late, gains, moves] = reduction.sum(comm, |patch| {
-        let mut sums = [0.0; 3];
+    let [late, gains, moves, excess, limit] = reduction.sum(comm, |patch| {
+        let mut sums = [0.0; 5];
         for i in patch {
-            let [late, gains] = wrong[i];
+            let wrong = wrong[i];
             let velocity = solved.velocities[i] + solved.change[i];
             let moves = masses[i] * velocity.length_squared();
-            sums = [sums[0] + late, sums[1] + gains, sums[2] + moves];
+            let terms = [wrong.late, wrong.gains, moves, wrong.excess, wrong.limit];
+            for (sum, term) in sums.iter_mut().zip(terms) {
+                *sum += term;
+            }
         }
         sums
     })?;
-    Ok(late.sqrt() > LATE * allowed || gains > allowed * (allowed + moves.sqrt()))
+    Ok(excess > EXCESS * limit
+        || late.sqrt() > LATE * allowed
+        || gains > allowed * (allowed + moves.sqrt()))
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::constraint::opening_rate;
 pub(crate) use super::vertex_contact::BodyConstraint;
-use super::vertex_contact::{Closing, Found, Revised, Touching, Wrong, rub};
+use super::vertex_contact::{Closing, Found, Revised, Touching, TurnErrors, Wrong, rub};
 use crate::collide::contact::Contact;
 use crate::heap_bytes::{counts_heap, owns_no_heap};
 use crate::solve::BlockMatrix;
@@ -72,8 +72,8 @@ pub(crate) struct BodyResponse {
     released: Vec<u32>,
     /// How often the normals of each owned vertex that has none were exchanged in this step.
     exchanged: Vec<u8>,
-    /// How wrong the last solve is at each owned vertex ([`Wrong::energies`]).
-    wrong: Vec<[f64; 2]>,
+    /// How wrong the last solve is at each owned vertex ([`Wrong::errors`]).
+    wrong: Vec<TurnErrors>,
     /// The rows of a system to which friction was added, as they were.
     rows: Vec<Row>,
     /// The changes of velocities by friction at impacts, in m/s.
@@ -174,7 +174,7 @@ impl BodyResponse {
         Self {
             states: vec![VertexState::default(); owned],
             exchanged: vec![0; owned],
-            wrong: vec![[0.0; 2]; owned],
+            wrong: vec![TurnErrors::default(); owned],
             ..Self::default()
         }
     }
@@ -257,7 +257,7 @@ impl BodyResponse {
         step: &StepContext<'_>,
         last: bool,
     ) {
-        self.wrong.fill([0.0; 2]);
+        self.wrong.fill(TurnErrors::default());
         self.revised.clear();
         let mut constraints = self.constraints.iter().peekable();
         by_vertex(contacts, |vertex, group| {
@@ -276,7 +276,7 @@ impl BodyResponse {
                     wrong,
                 } = constraint.revise(&found, &closing, &touching, last);
                 let speed = constraint.speed_past(found.velocity);
-                self.wrong[local] = wrong.energies(&found, speed);
+                self.wrong[local] = wrong.errors(&found, speed);
                 if revised.is_none() {
                     self.exchanged[local] = constraint.exchanges() + 1;
                     self.released.push(local as u32);
@@ -291,7 +291,7 @@ impl BodyResponse {
                         ..Wrong::default()
                     };
                     let speed = arrived.map_or(0.0, |c| c.speed_past(found.velocity));
-                    self.wrong[local] = wrong.energies(&found, speed);
+                    self.wrong[local] = wrong.errors(&found, speed);
                 }
                 self.revised.extend(arrived);
             }
@@ -301,7 +301,7 @@ impl BodyResponse {
     /// How wrong the last solve is, as the last revision has found it. For each owned vertex in J,
     /// like squares of what solves leave: what is only late, and what may give the cloth energy.
     #[must_use]
-    pub(crate) fn wrong(&self) -> &[[f64; 2]] {
+    pub(crate) fn wrong(&self) -> &[TurnErrors] {
         &self.wrong
     }
 
@@ -373,14 +373,14 @@ impl BodyResponse {
         step: &StepContext<'_>,
         last: bool,
     ) {
-        self.wrong.fill([0.0; 2]);
+        self.wrong.fill(TurnErrors::default());
         self.revised.clear();
         for c in &self.constraints {
             let i = c.local as usize;
             let mass = step.masses[i];
             let found = solved.found(i, mass);
             let Revised { constraint, wrong } = c.revise_end(&found, solved.velocities[i], last);
-            self.wrong[i] = wrong.energies(&found, c.speed_past(found.velocity));
+            self.wrong[i] = wrong.errors(&found, c.speed_past(found.velocity));
             self.revised.extend(constraint);
         }
     }
@@ -681,7 +681,7 @@ mod tests {
             let last = turn + 1 >= TURNS;
             if turn < TURNS {
                 response.revise(contacts.iter(), &solved, moves, step, last);
-                if response.wrong()[0] != [0.0; 2] {
+                if !response.wrong()[0].is_none() {
                     response.turn();
                     continue;
                 }
@@ -734,7 +734,7 @@ mod tests {
         let pulled = solved(&residual, &[DVec3::ZERO], &change);
         let lifts = |_: usize| DVec3::Z;
         response.revise(contacts.iter(), &pulled, lifts, &step, false);
-        assert!(response.wrong()[0] != [0.0; 2]);
+        assert!(!response.wrong()[0].is_none());
         response.turn();
         assert!(response.constraints().is_empty());
         response.settle(&pulled, &step, false, &mut velocity);
@@ -744,7 +744,7 @@ mod tests {
         assert!(response.constraints().is_empty());
         let sinks = |_: usize| -DVec3::Z;
         response.revise(contacts.iter(), &pulled, sinks, &step, false);
-        assert!(response.wrong()[0] != [0.0; 2]);
+        assert!(!response.wrong()[0].is_none());
         response.turn();
         assert_eq!(response.constraints().len(), 1);
     }
@@ -780,7 +780,7 @@ mod tests {
         let pulled = solved(&residual, &velocity, &change);
         let lifts = |_: usize| DVec3::X;
         response.revise(corner.iter(), &pulled, lifts, &step, false);
-        assert!(response.wrong()[0] != [0.0; 2]);
+        assert!(!response.wrong()[0].is_none());
         response.turn();
         let c = response.constraints()[0];
         assert!((c.free * DVec3::X - DVec3::X).length() < 1e-15);

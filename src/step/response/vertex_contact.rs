@@ -8,8 +8,9 @@
 //!
 //! * a contact that would have to pull is let go, one that was left out and closes is taken in;
 //! * a vertex that sticks slides if friction would need more than Coulomb's cone allows, and then
-//!   friction acts along the impulse that held it. That alone is worth no other solve: to be held a
-//!   step too long takes energy, and the vertex slides in the next step;
+//!   friction acts along the impulse that held it. One such vertex is worth no other solve: to be
+//!   held a step too long takes energy, and the vertex slides in the next step. But a few of many
+//!   hold a whole taut sheet, others in each step, so that the excess is added up over the cloth;
 //! * a vertex that slides sticks if friction pushes it backwards;
 //! * a vertex that has slid and stuck in a step, and cannot stick, creeps: friction is a drag then,
 //!   as strong as Coulomb's law wants it at the speed that the last solve found. Vertices of one
@@ -195,17 +196,47 @@ pub(super) struct Wrong {
     pub(super) late: f64,
     /// The work in J that bodies would do on the vertex and cannot do.
     pub(super) gains: f64,
+    /// The largest impulse of friction in kg m/s, by Coulomb's law.
+    pub(super) limit: f64,
+    /// The impulse in kg m/s by which friction exceeds that.
+    pub(super) excess: f64,
+}
+
+/// How wrong a solve is at a vertex, as sums over vertices compare it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct TurnErrors {
+    /// The square of the impulse that comes a step late over the vertex's inertia, in J.
+    pub(crate) late: f64,
+    /// The work in J that bodies cannot do.
+    pub(crate) gains: f64,
+    /// The largest impulse of friction in kg m/s.
+    pub(crate) limit: f64,
+    /// The impulse in kg m/s by which friction exceeds that.
+    pub(crate) excess: f64,
+}
+
+owns_no_heap!(TurnErrors);
+
+impl TurnErrors {
+    /// Whether nothing is wrong.
+    #[cfg(test)]
+    pub(super) fn is_none(&self) -> bool {
+        self.late == 0.0 && self.gains == 0.0
+    }
 }
 
 impl Wrong {
-    /// The two errors as energies in J: the square of the late impulse over the vertex's inertia,
-    /// and the work. A vertex that moves past the bodies with this speed (m/s) hides a part of
-    /// each, which is taken off.
-    pub(super) fn energies(self, found: &Found, speed: f64) -> [f64; 2] {
+    /// The errors of a vertex that moves past the bodies with this speed (m/s), which hides a part
+    /// of what is late and of the work.
+    pub(super) fn errors(self, found: &Found, speed: f64) -> TurnErrors {
         let late = (self.late - LATE_SHARE * found.inertia * speed).max(0.0);
         let hidden = GAINED_SHARE * found.mass * speed * speed;
-        let gains = (self.gains - hidden).max(0.0);
-        [late * late / found.inertia, gains]
+        TurnErrors {
+            late: late * late / found.inertia,
+            gains: (self.gains - hidden).max(0.0),
+            limit: self.limit,
+            excess: self.excess,
+        }
     }
 }
 
@@ -421,7 +452,10 @@ impl BodyConstraint {
     ) -> Revised {
         let reaction = self.reaction(found.residual);
         let mut revised = self;
-        let mut wrong = revised.revise_mode(&reaction, found, last);
+        let mut wrong = Wrong {
+            limit: reaction.limit,
+            ..revised.revise_mode(&reaction, found, last)
+        };
         let pull = reaction.pull();
         let pulls = pull > found.error;
         if (pulls || !closing.contacts.is_empty()) && self.changes[0] < MOST_CHANGES {
@@ -511,11 +545,15 @@ impl BodyConstraint {
                 wrong: Wrong {
                     late: reaction.pull(),
                     gains: self.work_of_pulls(&reaction, found.velocity),
+                    ..Wrong::default()
                 },
             };
         }
         let mut revised = self;
-        let wrong = revised.revise_mode(&reaction, found, last);
+        let wrong = Wrong {
+            limit: reaction.limit,
+            ..revised.revise_mode(&reaction, found, last)
+        };
         revised.move_along(from);
         Revised {
             constraint: Some(revised),
@@ -551,8 +589,10 @@ impl BodyConstraint {
                     self.friction = reaction.along * (limit / size);
                 }
                 self.changes[1] += 1;
-                // It is held a step too long, and slides in the next one.
-                Wrong::default()
+                Wrong {
+                    excess: size - limit,
+                    ..Wrong::default()
+                }
             }
             Mode::Slides => {
                 let pushed = self.friction.dot(sliding);

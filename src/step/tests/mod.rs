@@ -21,6 +21,7 @@ mod pins;
 mod ranks;
 mod rest_shapes;
 mod seams;
+mod sliding;
 mod stiffness_in_time;
 mod subscriptions;
 mod threads_of_setup;
