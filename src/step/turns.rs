@@ -36,7 +36,7 @@ const LATE: f64 = 30.0;
 /// friction that the law allows all vertices that touch. Where fine cloth slides over a body, a few
 /// vertices in a hundred stick at the start of a step, for friction has just turned their way. A
 /// taut sheet pulls each with hundreds of times what friction can hold, and would go with the body.
-const EXCESS: f64 = 0.5;
+const EXCESS: f64 = 1.0;
 
 /// The values that the solves of a substep work on.
 #[derive(Debug)]
