@@ -216,8 +216,8 @@ impl Turns<'_> {
 /// Whether a solve is so wrong about what bodies do that another one is worth its price: whether
 /// more is late than [`LATE`] allows, friction exceeds Coulomb's law by more than [`EXCESS`], or
 /// bodies give the cloth more energy than the residual that the solve may leave can. Such a
-/// residual r does the work rᵀv, at most its size times the root of
-/// twice the kinetic energy. Collective.
+/// residual r does the work rᵀv, at most its size times the root of twice the kinetic energy.
+/// Collective.
 fn is_worth_a_turn(
     comm: &mut dyn Comm,
     reduction: &Reduction,

@@ -10,7 +10,7 @@
 //! * a vertex that sticks slides if friction would need more than Coulomb's cone allows, and then
 //!   friction acts along the impulse that held it. One such vertex is worth no other solve: to be
 //!   held a step too long takes energy, and the vertex slides in the next step. But a few of many
-//!   hold a whole taut sheet, others in each step, so that the excess is added up over the cloth;
+//!   hold a whole taut sheet, and in each step other ones do. So the excess of all is added up;
 //! * a vertex that slides sticks if friction pushes it backwards;
 //! * a vertex that has slid and stuck in a step, and cannot stick, creeps: friction is a drag then,
 //!   as strong as Coulomb's law wants it at the speed that the last solve found. Vertices of one
@@ -218,9 +218,9 @@ pub(crate) struct TurnErrors {
 owns_no_heap!(TurnErrors);
 
 impl TurnErrors {
-    /// Whether nothing is wrong.
+    /// Whether the vertex by itself is worth no other solve.
     #[cfg(test)]
-    pub(super) fn is_none(&self) -> bool {
+    pub(super) fn is_settled(&self) -> bool {
         self.late == 0.0 && self.gains == 0.0
     }
 }
@@ -452,10 +452,7 @@ impl BodyConstraint {
     ) -> Revised {
         let reaction = self.reaction(found.residual);
         let mut revised = self;
-        let mut wrong = Wrong {
-            limit: reaction.limit,
-            ..revised.revise_mode(&reaction, found, last)
-        };
+        let mut wrong = revised.revise_mode(&reaction, found, last);
         let pull = reaction.pull();
         let pulls = pull > found.error;
         if (pulls || !closing.contacts.is_empty()) && self.changes[0] < MOST_CHANGES {
@@ -550,10 +547,7 @@ impl BodyConstraint {
             };
         }
         let mut revised = self;
-        let wrong = Wrong {
-            limit: reaction.limit,
-            ..revised.revise_mode(&reaction, found, last)
-        };
+        let wrong = revised.revise_mode(&reaction, found, last);
         revised.move_along(from);
         Revised {
             constraint: Some(revised),
@@ -563,6 +557,14 @@ impl BodyConstraint {
 
     /// Revises how the vertex moves along the bodies, and says how wrong the solve is about that.
     fn revise_mode(&mut self, reaction: &Reaction, found: &Found, last: bool) -> Wrong {
+        Wrong {
+            limit: reaction.limit,
+            ..self.revise_friction(reaction, found, last)
+        }
+    }
+
+    /// Revises the mode and its friction, and says by how much friction is wrong.
+    fn revise_friction(&mut self, reaction: &Reaction, found: &Found, last: bool) -> Wrong {
         if !self.rubs() {
             return Wrong::default();
         }
