@@ -144,6 +144,9 @@ printf '%s\n' 'v 0 0 0' 'v 0.5 0 0' 'v 0 0.5 0' 'v 0 0 0.5' 'f 1 3 2' 'f 1 2 4' 
     tee mannequin.obj figure.obj figure.0001.obj figure.0002.obj >paddle.obj
 cp "$root/scenes/gallery/figure.glb" figure.glb
 PATH=$work/bin:$PATH weft run quick >/dev/null 2>&1
+# A scene for many ranks, and what is prepared of it.
+cp scenes/quick.toml big.toml
+"$weft" prepare big.toml --out big.world >/dev/null
 
 # --- blocks ---
 
