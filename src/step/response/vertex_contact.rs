@@ -24,7 +24,9 @@
 //!
 //! A vertex that touches for the first time slides without friction in the solve, for nobody knows
 //! how strongly bodies will push. If there is no other solve, friction then acts after it with the
-//! vertex's own mass (`settle`).
+//! vertex's own mass (`settle`). It sticks next if friction could stop it against the cloth that it
+//! is part of, whose stiffness the diagonal of the matrix holds. By its mass alone it would nearly
+//! always stick, for vertices of fine meshes weigh nothing.
 
 use glam::{DMat3, DVec3};
 
@@ -159,6 +161,15 @@ pub(super) struct Found {
     pub(super) inertia: f64,
     /// An impulse in kg m/s that the solve may be wrong by.
     pub(super) error: f64,
+}
+
+impl Found {
+    /// Whether an impulse of friction (kg m/s) would stop a vertex that slides at such a speed
+    /// (m/s), were it alone to stop while its neighbours go on. Cloth on it weighs far more than
+    /// the vertex: of a taut sheet, friction on one vertex stops next to nothing.
+    fn would_stop(&self, speed: f64, friction: f64) -> bool {
+        self.inertia * speed <= friction
+    }
 }
 
 /// The impulse of bodies on a vertex by the residual of a solve.
@@ -628,7 +639,7 @@ impl BodyConstraint {
                 Wrong::default()
             }
             Mode::Arrives => {
-                if found.mass * speed <= limit * self.times {
+                if found.would_stop(speed, limit * self.times) {
                     self.mode = Mode::Sticks;
                 } else {
                     self.mode = Mode::Slides;
@@ -725,7 +736,8 @@ impl BodyConstraint {
                     let friction = self.normals[0].map_or(0.0, |n| n.friction);
                     most -= friction * self.opening.min(0.0);
                 }
-                state.sticking = rub(velocity, sliding, most);
+                let stops = rub(velocity, sliding, most);
+                state.sticking = stops && found.would_stop(sliding.length(), self.times * limit);
                 if ends {
                     let share = self.before_touch(reaction.pushes[0], found.mass);
                     *velocity = velocity.lerp(free, share);

@@ -322,8 +322,8 @@ fn breathing(p: DVec3, k: f64) -> DVec3 {
     p * (1.0 + 0.15 * (k * 0.7).sin() + dent)
 }
 
-/// Samples that only go along are the rigid body of the same mesh, but for rounding and where it
-/// makes a contact more or less.
+/// Samples that only go along are the rigid body of the same mesh, but for rounding: until that
+/// decides whether a vertex sticks.
 #[test]
 fn samples_that_only_go_along_are_a_rigid_body() {
     let velocity = DVec3::new(0.1, 0.05, 0.2);
@@ -334,14 +334,14 @@ fn samples_that_only_go_along_are_a_rigid_body() {
     let rigid = format!("{friction}\nvelocity = [0.1, 0.05, 0.2]");
     let rigid = world(&ball(0.012), "center = [0.003, 0.002, 0.07]", &rigid);
     let ends = [&by_samples, &rigid].map(|world| {
-        let s = run(world, 60, |s| {
+        let s = run(world, 36, |s| {
             assert!(least(world, s) > 0.9 * KEPT, "{}", s.step())
         });
         s.positions().to_vec()
     });
     let apart = ends[0].iter().zip(&ends[1]).map(|(a, b)| a.distance(*b));
     let apart = apart.fold(0.0, f64::max);
-    assert!(apart < 1e-4, "{apart}");
+    assert!(apart < 1e-7, "{apart}");
 }
 
 /// Certified cloth on a body that breathes: no vertex is in its samples, nor deeper in its mesh

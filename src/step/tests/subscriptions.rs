@@ -14,7 +14,7 @@ fn folding(state: &str) -> String {
     let partition = format!("partition = {{ patches = 32, state = \"{state}\" }}\n");
     let text = drape()
         .replace("vertices = 25", "vertices = 41")
-        .replace("0.22]", "0.22]\nvelocity = [0, 0, -4]")
+        .replace("0.22]", "0.22]\nvelocity = [0, 0, -6]")
         .replace("step = \"5 ms\"", "step = \"10 ms\"")
         .replace("thickness = \"4 mm\"", "thickness = \"1 mm\"");
     partition + &text + LOOSE
