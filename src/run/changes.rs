@@ -231,6 +231,7 @@ mod tests {
                 "{ keyframes = [{ time = 1, value = 1 }, { time = 2, value = 3 }] }",
             )],
             &[("body.0.friction", "0.9"), ("solver.tolerance", "1e-9")],
+            &[("contact.iterations", "20"), ("contact.tolerance", "0.02")],
             &[("cloth.1.material.strain_limit", "none")],
         ] {
             let changes = changed(overrides).unwrap();

@@ -99,7 +99,8 @@ impl Section for ContactParameters {
             },
             "The rounds of a pass end when no constraint asks for more, or for less, than this share of \
              the least distance to keep, within a step.",
-        ),
+        )
+        .changes(Changes::Exactness),
         Key::new(
             "iterations",
             &Of {
@@ -107,8 +108,10 @@ impl Section for ContactParameters {
                 get: |contact| Some(u64::from(contact.iterations)),
                 set: |contact, most| contact.iterations = small(most),
             },
-            "The most rounds, or sweeps, of impulses in a pass. A step has two or three passes.",
-        ),
+            "The most rounds, or sweeps, of impulses in a pass. A step has two passes, and up to twelve \
+             where cloth is pulled beyond its strain limit.",
+        )
+        .changes(Changes::Exactness),
         Key::new(
             "strain_change",
             &Of {

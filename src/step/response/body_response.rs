@@ -812,6 +812,46 @@ mod tests {
         }
     }
 
+    /// A vertex that arrives sticks in the next step only if friction would stop it with the cloth
+    /// that pulls at it.
+    #[test]
+    fn a_vertex_of_a_taut_sheet_does_not_stick_where_it_arrives() {
+        let coefficients = Friction::of_bodies(&[0.5]);
+        let step = step(&coefficients);
+        let contacts = [contact(0, DVec3::Z, TARGET)];
+        let begin = [DVec3::new(0.01, 0.0, -1.0)];
+        let mut response = BodyResponse::new(1);
+        response.constrain(contacts.iter(), &begin, &step);
+        let constraint = response.constraints()[0];
+        // It is pushed back by the body, and friction could stop a vertex alone fifty times.
+        for (inertia, sticks) in [(MASS, true), (49.0 * MASS, true), (51.0 * MASS, false)] {
+            let found = Found {
+                residual: DVec3::Z * MASS,
+                velocity: DVec3::X * 0.01,
+                mass: MASS,
+                inertia,
+                error: 0.0,
+            };
+            let mut velocity = found.velocity;
+            let state = constraint.settle(&found, step.tau, false, &mut velocity);
+            assert!(
+                state.held && state.sticking == sticks,
+                "{inertia}: {state:?}"
+            );
+            // Friction acts all the same.
+            assert_eq!(velocity, DVec3::ZERO);
+            let closing = Closing {
+                contacts: Vec::new(),
+                lack: 0.0,
+            };
+            let all: Vec<&Contact> = contacts.iter().collect();
+            let touching = step.touching(&all, 0, begin[0]);
+            let Revised { constraint, .. } = constraint.revise(&found, &closing, &touching, false);
+            let free = constraint.unwrap().free;
+            assert_eq!(free == DMat3::ZERO, sticks, "{inertia}");
+        }
+    }
+
     /// The force is kept, so that a step of another length takes its share of it.
     #[test]
     fn friction_is_kept_as_a_force() {

@@ -165,8 +165,8 @@ pub(super) struct Found {
 
 impl Found {
     /// Whether an impulse of friction (kg m/s) would stop a vertex that slides at such a speed
-    /// (m/s), were it alone to stop while its neighbours go on. Cloth on it weighs far more than
-    /// the vertex: of a taut sheet, friction on one vertex stops next to nothing.
+    /// (m/s) while its neighbours go on. The stiffness of the cloth holds it with them: compared
+    /// with that, the mass of a vertex of a fine mesh is nothing.
     fn would_stop(&self, speed: f64, friction: f64) -> bool {
         self.inertia * speed <= friction
     }
