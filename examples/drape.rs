@@ -8,14 +8,14 @@
 //! ```text
 //! $ drape
 //! 0.1 s: from -0.0515 to -0.0053 m, 0 vertices in the ball
-//! 0.2 s: from -0.2020 to -0.0055 m, 0 vertices in the ball
-//! 0.3 s: from -0.4401 to -0.0052 m, 0 vertices in the ball
-//! 0.4 s: from -0.5242 to -0.0053 m, 0 vertices in the ball
+//! 0.2 s: from -0.2035 to -0.0055 m, 0 vertices in the ball
+//! 0.3 s: from -0.4411 to -0.0053 m, 0 vertices in the ball
+//! 0.4 s: from -0.5275 to -0.0051 m, 0 vertices in the ball
 //! $ drape 3
 //! 0.1 s: from -0.0515 to -0.0053 m, 0 vertices in the ball
-//! 0.2 s: from -0.2020 to -0.0055 m, 0 vertices in the ball
-//! 0.3 s: from -0.4401 to -0.0052 m, 0 vertices in the ball
-//! 0.4 s: from -0.5242 to -0.0053 m, 0 vertices in the ball
+//! 0.2 s: from -0.2035 to -0.0055 m, 0 vertices in the ball
+//! 0.3 s: from -0.4411 to -0.0053 m, 0 vertices in the ball
+//! 0.4 s: from -0.5275 to -0.0051 m, 0 vertices in the ball
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
